@@ -1,0 +1,272 @@
+//! The one error type of the library. Every variant carries the place and the value that were refused, so that a
+//! caller can act on them and a reader of the message can find the cell of the table that is wrong.
+
+use std::path::PathBuf;
+
+/// What the library returns.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why an input was refused or a computation could not be carried out.
+///
+/// Running out of iterations is not an error: it is a status in the result that was reached.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A model needs at least one state and one action.
+    #[error("the model has {n_states} states and {n_actions} actions; it needs at least one of each")]
+    EmptyModel {
+        /// Number of states given.
+        n_states: usize,
+        /// Number of actions given.
+        n_actions: usize,
+    },
+    /// States, actions or pairs beyond what 32-bit indices can name.
+    #[error("{what}: {count} is more than the {limit} that this version can index")]
+    TooLarge {
+        /// What was counted.
+        what: &'static str,
+        /// How many there were.
+        count: usize,
+        /// The largest number allowed.
+        limit: usize,
+    },
+    /// A probability that is negative, above one, infinite or NaN.
+    #[error("state {state}, action {action}: the probability of state {next} is {value}; expected a number in [0, 1]")]
+    InvalidProbability {
+        /// State of the row.
+        state: usize,
+        /// Action of the row.
+        action: usize,
+        /// Successor state.
+        next: usize,
+        /// The refused value.
+        value: f64,
+    },
+    /// A transition row whose probabilities do not sum to one.
+    #[error("state {state}, action {action}: the transition probabilities sum to {sum}; expected 1")]
+    RowNotStochastic {
+        /// State of the row.
+        state: usize,
+        /// Action of the row.
+        action: usize,
+        /// The sum found.
+        sum: f64,
+    },
+    /// A successor state that does not exist.
+    #[error("state {state}, action {action}: successor state {next} does not exist; the model has {n_states} states")]
+    SuccessorOutOfRange {
+        /// State of the row.
+        state: usize,
+        /// Action of the row.
+        action: usize,
+        /// The refused successor.
+        next: i64,
+        /// Number of states of the model.
+        n_states: usize,
+    },
+    /// A state in which no action may be taken.
+    #[error("state {state} has no admissible action; every state needs at least one")]
+    NoAdmissibleAction {
+        /// The state.
+        state: usize,
+    },
+    /// An action that may not be taken in a state, or does not exist.
+    #[error("state {state}: action {action} is not admissible there")]
+    ActionNotAdmissible {
+        /// The state.
+        state: usize,
+        /// The refused action.
+        action: i64,
+    },
+    /// A discount outside [0, 1].
+    #[error("the discount is {value}; expected a number in [0, 1]")]
+    InvalidDiscount {
+        /// The refused value.
+        value: f64,
+    },
+    /// Discount one although some policy never reaches an absorbing state.
+    #[error(
+        "the discount is 1, but a policy can avoid the absorbing states for ever (for example from state {state}); \
+         use a discount below 1, a finite horizon or the average-reward criterion"
+    )]
+    ImproperPolicy {
+        /// A state from which a policy can stay away from every absorbing state.
+        state: usize,
+    },
+    /// Discount one although an absorbing state collects reward for ever.
+    #[error(
+        "the discount is 1, but absorbing state {state} has feature {feature} = {value}, which would be collected \
+         for ever; absorbing states need all-zero features at discount 1"
+    )]
+    AbsorbingFeature {
+        /// The absorbing state.
+        state: usize,
+        /// Index of the non-zero feature.
+        feature: usize,
+        /// Its value.
+        value: f64,
+    },
+    /// A finite horizon of no steps.
+    #[error("the horizon is {steps} steps; expected at least 1")]
+    InvalidHorizon {
+        /// The refused number of steps.
+        steps: usize,
+    },
+    /// A vector or matrix of the wrong shape.
+    #[error("{what} has shape {found}; expected {expected}")]
+    Shape {
+        /// What the array holds.
+        what: &'static str,
+        /// The shape wanted.
+        expected: String,
+        /// The shape given.
+        found: String,
+    },
+    /// A number that is not finite where a finite one is needed.
+    #[error("{what}[{index}] is {value}; expected a finite number")]
+    NotFinite {
+        /// What the array holds.
+        what: &'static str,
+        /// Flat index of the entry.
+        index: usize,
+        /// The refused value.
+        value: f64,
+    },
+    /// A start distribution that is not a distribution.
+    #[error("the start distribution sums to {sum}; expected 1")]
+    InitialNotStochastic {
+        /// The sum found.
+        sum: f64,
+    },
+    /// A negative or non-finite entry of the start distribution.
+    #[error("the start probability of state {state} is {value}; expected a number in [0, 1]")]
+    InvalidInitial {
+        /// The state.
+        state: usize,
+        /// The refused value.
+        value: f64,
+    },
+    /// A context outside the declared space.
+    #[error("context {values:?}: {reason}")]
+    InvalidContext {
+        /// The refused vector.
+        values: Vec<f64>,
+        /// Which rule it breaks.
+        reason: String,
+    },
+    /// Something that needs one kernel was asked of a model whose dynamics depend on the context.
+    #[error("the dynamics of this model depend on the context; give the context to plan for")]
+    ContextNeeded,
+    /// Base kernels that cannot be combined.
+    #[error("base kernel {kernel}: {reason}")]
+    IncompatibleKernels {
+        /// Index of the offending kernel.
+        kernel: usize,
+        /// What differs.
+        reason: String,
+    },
+    /// A setting outside its range.
+    #[error("{name} = {value}: {reason}")]
+    InvalidSetting {
+        /// Name of the setting.
+        name: &'static str,
+        /// The refused value, as text.
+        value: String,
+        /// What is allowed.
+        reason: &'static str,
+    },
+    /// A policy whose action probabilities are not a distribution in some state.
+    #[error("state {state}: the policy's action probabilities sum to {sum}; expected 1")]
+    PolicyNotStochastic {
+        /// The state.
+        state: usize,
+        /// The sum found.
+        sum: f64,
+    },
+    /// An operation that is not defined for the model's optimality criterion.
+    #[error("{operation} is not defined for the {criterion} criterion: {hint}")]
+    CriterionMismatch {
+        /// What was asked.
+        operation: &'static str,
+        /// The criterion of the model.
+        criterion: &'static str,
+        /// What to do instead.
+        hint: &'static str,
+    },
+    /// The average-reward criterion met a policy with several recurrent classes.
+    #[error(
+        "the average-reward criterion needs unichain policies, but a policy met while planning has separate recurrent \
+         classes (states {first} and {second} never meet)"
+    )]
+    NotUnichain {
+        /// A state of one recurrent class.
+        first: usize,
+        /// A state of another.
+        second: usize,
+    },
+    /// A linear system of policy evaluation that no solver brought below its tolerance.
+    #[error("evaluating a policy stalled at residual {residual:e}; the discount is too close to 1 for this model")]
+    EvaluationStalled {
+        /// Sup-norm residual reached.
+        residual: f64,
+    },
+    /// The caller's progress callback asked to stop.
+    #[error("stopped by the caller after {done} of {total}")]
+    Interrupted {
+        /// Problems finished.
+        done: usize,
+        /// Problems asked for.
+        total: usize,
+    },
+    /// A file that could not be read or written.
+    #[error("{path}: {source}", path = path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A file that is not what it claims to be.
+    #[error("{path}: {reason}", path = path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and where.
+        reason: String,
+    },
+    /// A file whose content was refused by the model.
+    #[error("{path}: {source}", path = path.display())]
+    InFile {
+        /// The file.
+        path: PathBuf,
+        /// Why its content was refused.
+        source: Box<Error>,
+    },
+}
+
+impl Error {
+    /// Names the file that the refused content came from.
+    pub fn in_file(self, path: impl Into<PathBuf>) -> Self {
+        match self {
+            Error::Io { .. } | Error::Format { .. } | Error::InFile { .. } => self,
+            source => Error::InFile { path: path.into(), source: Box::new(source) },
+        }
+    }
+
+    pub(crate) fn shape(what: &'static str, expected: impl std::fmt::Display, found: impl std::fmt::Display) -> Self {
+        Error::Shape { what, expected: expected.to_string(), found: found.to_string() }
+    }
+}
+
+/// Refuses arrays that hold anything but finite numbers.
+pub(crate) fn check_finite(what: &'static str, values: &[f64]) -> Result<()> {
+    match values.iter().position(|x| !x.is_finite()) {
+        Some(index) => Err(Error::NotFinite { what, index, value: values[index] }),
+        None => Ok(()),
+    }
+}
+
+/// Refuses vectors of the wrong length.
+pub(crate) fn check_length(what: &'static str, expected: usize, found: usize) -> Result<()> {
+    if expected == found { Ok(()) } else { Err(Error::shape(what, format!("[{expected}]"), format!("[{found}]"))) }
+}

@@ -1,0 +1,6 @@
+//! Inverse reinforcement learning in contextual Markov decision processes.
+mod error;
+pub mod model;
+pub mod plan;
+
+pub use error::{Error, Result};

@@ -1,0 +1,22 @@
+//! The longest expected time to absorption over all policies: what 1/(1−γ) is to a discounted process.
+
+use super::iterate::iterate;
+use super::planner::{Limits, Method};
+use super::problem::{Problem, RowReward};
+use crate::error::{Error, Result};
+use crate::model::Kernel;
+
+/// An upper bound on max over policies and states of the expected number of steps before absorption.
+///
+/// Found by planning for a reward of one per step. If the values w reached satisfy 1 + max_a P w ≤ w + hi with hi < 1,
+/// then w/(1 − hi) is a super-solution, so the bound holds however far planning got.
+pub(super) fn longest_expected_time(kernel: &Kernel) -> Result<f64> {
+    let absorbing =
+        |s: usize| kernel.pairs().of_state(s).all(|pair| kernel.successors(pair).all(|(next, _)| next == s));
+    let steps: Vec<f64> = (0..kernel.n_states()).map(|s| if absorbing(s) { 0.0 } else { 1.0 }).collect();
+    let problem = Problem { kernel, gamma: 1.0, reward: RowReward::State(&steps) };
+    let reached = iterate(&problem, Method::Automatic, steps.clone(), 1e-3, Limits::default());
+    let longest = reached.values.iter().copied().fold(1.0, f64::max);
+    let excess = reached.change.hi.max(0.0) + longest * 1e-12;
+    if excess < 0.5 { Ok(longest / (1.0 - excess)) } else { Err(Error::EvaluationStalled { residual: excess }) }
+}

@@ -1,0 +1,388 @@
+//! Backups for many rewards at once: each reward is a lane of a SIMD register, all lanes share the kernel's entries.
+//!
+//! The bodies are plain loops over arrays of lanes, compiled once per instruction set and chosen at run time. No fused
+//! multiply-add is used and each lane sums in the order of the entries, so every instruction set gives the same bits.
+
+#![allow(unsafe_code)] // unchecked gathers and calls into target-feature functions
+
+use crate::model::Kernel;
+use std::ops::{Add, Mul, Sub};
+
+/// Which vector instructions may be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Simd {
+    /// The widest that this processor has.
+    #[default]
+    Auto,
+    /// Only what every processor of this architecture has.
+    Portable,
+    /// AVX2, if present.
+    Avx2,
+    /// AVX-512, if present.
+    Avx512,
+}
+
+impl Simd {
+    /// What will really be used here.
+    pub fn resolve(self) -> Simd {
+        #[cfg(target_arch = "x86_64")]
+        {
+            let avx2 = std::arch::is_x86_feature_detected!("avx2");
+            let avx512 = avx2 && std::arch::is_x86_feature_detected!("avx512f");
+            match self {
+                Simd::Auto | Simd::Avx512 if avx512 => Simd::Avx512,
+                Simd::Auto | Simd::Avx512 | Simd::Avx2 if avx2 => Simd::Avx2,
+                _ => Simd::Portable,
+            }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        Simd::Portable
+    }
+}
+
+/// A number of a lane.
+pub(crate) trait Real:
+    Copy + PartialOrd + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Send + Sync
+{
+    const ZERO: Self;
+    const LOWEST: Self;
+    const HIGHEST: Self;
+}
+
+impl Real for f32 {
+    const ZERO: f32 = 0.0;
+    const LOWEST: f32 = f32::NEG_INFINITY;
+    const HIGHEST: f32 = f32::INFINITY;
+}
+
+impl Real for f64 {
+    const ZERO: f64 = 0.0;
+    const LOWEST: f64 = f64::NEG_INFINITY;
+    const HIGHEST: f64 = f64::INFINITY;
+}
+
+/// `L` numbers side by side, one per reward, on a cache line of their own.
+#[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
+pub(crate) struct Lanes<T, const L: usize>(pub(crate) [T; L]);
+
+impl<T: Real, const L: usize> Lanes<T, L> {
+    pub(crate) const ZERO: Self = Lanes([T::ZERO; L]);
+}
+
+/// Least and largest change of each lane.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LaneChange<T, const L: usize> {
+    pub(crate) lo: [T; L],
+    pub(crate) hi: [T; L],
+}
+
+/// One backup of all lanes.
+pub(crate) struct LaneBackup<'a, T, const L: usize> {
+    pub(crate) kernel: &'a Kernel,
+    /// The kernel's probabilities in the precision of the lanes.
+    pub(crate) p: &'a [T],
+    pub(crate) gamma: T,
+    /// Per state, or per row.
+    pub(crate) reward: &'a [Lanes<T, L>],
+    pub(crate) reward_per_row: bool,
+    /// Taken off every new value, to keep them near zero.
+    pub(crate) shift: [T; L],
+    pub(crate) v: &'a [Lanes<T, L>],
+    pub(crate) out: &'a mut [Lanes<T, L>],
+}
+
+/// `out = max over rows of r + γ P v − shift` for every lane; the change is measured before the shift.
+pub(crate) fn improve_lanes<T: Real, const L: usize>(simd: Simd, backup: LaneBackup<'_, T, L>) -> LaneChange<T, L> {
+    let (n_states, n_rows) = (backup.kernel.n_states(), backup.kernel.n_rows());
+    assert!(backup.v.len() == n_states && backup.out.len() == n_states);
+    assert_eq!(backup.reward.len(), if backup.reward_per_row { n_rows } else { n_states });
+    assert_eq!(backup.p.len(), backup.kernel.n_entries());
+    match (simd.resolve(), backup.reward_per_row) {
+        // SAFETY: `resolve` names an instruction set only where the processor has it.
+        #[cfg(target_arch = "x86_64")]
+        (Simd::Avx512, false) => unsafe { improve_avx512::<T, L, false>(backup) },
+        #[cfg(target_arch = "x86_64")]
+        (Simd::Avx512, true) => unsafe { improve_avx512::<T, L, true>(backup) },
+        #[cfg(target_arch = "x86_64")]
+        (Simd::Avx2, false) => unsafe { improve_avx2::<T, L, false>(backup) },
+        #[cfg(target_arch = "x86_64")]
+        (Simd::Avx2, true) => unsafe { improve_avx2::<T, L, true>(backup) },
+        (_, false) => improve_body::<T, L, false>(backup),
+        (_, true) => improve_body::<T, L, true>(backup),
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+fn improve_avx512<T: Real, const L: usize, const PER_ROW: bool>(backup: LaneBackup<'_, T, L>) -> LaneChange<T, L> {
+    improve_body::<T, L, PER_ROW>(backup)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn improve_avx2<T: Real, const L: usize, const PER_ROW: bool>(backup: LaneBackup<'_, T, L>) -> LaneChange<T, L> {
+    improve_body::<T, L, PER_ROW>(backup)
+}
+
+#[inline(always)]
+fn improve_body<T: Real, const L: usize, const PER_ROW: bool>(backup: LaneBackup<'_, T, L>) -> LaneChange<T, L> {
+    let LaneBackup { kernel, p, gamma, reward, shift, v, out, .. } = backup;
+    let layout = kernel.layout();
+    let (starts, next) = (&layout.row_start[..], &layout.next[..]);
+    let mut change = LaneChange { lo: [T::HIGHEST; L], hi: [T::LOWEST; L] };
+    for s in 0..v.len() {
+        let (first, end) = (layout.state_rows[s] as usize, layout.state_rows[s + 1] as usize);
+        let mut best = [T::LOWEST; L];
+        for row in first..end {
+            // SAFETY: a kernel's row starts ascend to the number of entries, and its successors are states; the lengths
+            // of `p` and `v` were compared with the kernel's.
+            let expected =
+                unsafe { expected_lanes(next, p, *starts.get_unchecked(row), *starts.get_unchecked(row + 1), v) };
+            for l in 0..L {
+                let q = if PER_ROW { reward[row].0[l] + gamma * expected[l] } else { expected[l] };
+                best[l] = if q > best[l] { q } else { best[l] };
+            }
+        }
+        for l in 0..L {
+            let value = if PER_ROW { best[l] } else { reward[s].0[l] + gamma * best[l] };
+            let difference = value - v[s].0[l];
+            change.lo[l] = if difference < change.lo[l] { difference } else { change.lo[l] };
+            change.hi[l] = if difference > change.hi[l] { difference } else { change.hi[l] };
+            out[s].0[l] = value - shift[l];
+        }
+    }
+    change
+}
+
+/// Σ p·v over the entries `from..to`, in two interleaved partial sums per lane.
+///
+/// # Safety
+/// `from..to` must lie within `next` and `p`, and the entries of `next` below `v.len()`.
+#[inline(always)]
+unsafe fn expected_lanes<T: Real, const L: usize>(
+    next: &[u32],
+    p: &[T],
+    from: usize,
+    to: usize,
+    v: &[Lanes<T, L>],
+) -> [T; L] {
+    // SAFETY: the caller promises the bounds.
+    unsafe {
+        let mut even = [T::ZERO; L];
+        let mut odd = [T::ZERO; L];
+        let mut e = from;
+        while e + 2 <= to {
+            let (pa, pb) = (*p.get_unchecked(e), *p.get_unchecked(e + 1));
+            let a = &v.get_unchecked(*next.get_unchecked(e) as usize).0;
+            let b = &v.get_unchecked(*next.get_unchecked(e + 1) as usize).0;
+            for l in 0..L {
+                even[l] = even[l] + pa * a[l];
+                odd[l] = odd[l] + pb * b[l];
+            }
+            e += 2;
+        }
+        if e < to {
+            let pa = *p.get_unchecked(e);
+            let a = &v.get_unchecked(*next.get_unchecked(e) as usize).0;
+            for l in 0..L {
+                even[l] = even[l] + pa * a[l];
+            }
+        }
+        for l in 0..L {
+            even[l] = even[l] + odd[l];
+        }
+        even
+    }
+}
+
+/// The last pass over a block: the policy of each lane, with what its certificate needs.
+pub(crate) struct LaneChoice<const L: usize> {
+    /// The chosen pair of each state, lane after lane.
+    pub(crate) chosen: Vec<[u32; L]>,
+    /// The value of the chosen pair, r + γ P v.
+    pub(crate) values: Vec<Lanes<f64, L>>,
+    /// max and min over states of (best q − v).
+    pub(crate) backup: LaneChange<f64, L>,
+    /// max and min over states of (chosen q − v).
+    pub(crate) own: LaneChange<f64, L>,
+    /// max over states of (best q − chosen q).
+    pub(crate) gap: [f64; L],
+    /// Largest |q| over all pairs.
+    pub(crate) largest: [f64; L],
+}
+
+/// Chooses in each state and lane the lowest action whose q is within the lane's `tie` of the best.
+pub(crate) fn choose_lanes<const L: usize>(
+    simd: Simd,
+    kernel: &Kernel,
+    gamma: f64,
+    pair_reward: PairReward<'_, L>,
+    tie: [f64; L],
+    v: &[Lanes<f64, L>],
+) -> LaneChoice<L> {
+    assert_eq!(v.len(), kernel.n_states());
+    match simd.resolve() {
+        // SAFETY: `resolve` names an instruction set only where the processor has it.
+        #[cfg(target_arch = "x86_64")]
+        Simd::Avx512 => unsafe { choose_avx512(kernel, gamma, pair_reward, tie, v) },
+        #[cfg(target_arch = "x86_64")]
+        Simd::Avx2 => unsafe { choose_avx2(kernel, gamma, pair_reward, tie, v) },
+        _ => choose_body(kernel, gamma, pair_reward, tie, v),
+    }
+}
+
+/// Rewards of a block, per state or per pair.
+#[derive(Clone, Copy)]
+pub(crate) enum PairReward<'a, const L: usize> {
+    State(&'a [Lanes<f64, L>]),
+    Pair(&'a [Lanes<f64, L>]),
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+fn choose_avx512<const L: usize>(
+    kernel: &Kernel,
+    gamma: f64,
+    reward: PairReward<'_, L>,
+    tie: [f64; L],
+    v: &[Lanes<f64, L>],
+) -> LaneChoice<L> {
+    choose_body(kernel, gamma, reward, tie, v)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn choose_avx2<const L: usize>(
+    kernel: &Kernel,
+    gamma: f64,
+    reward: PairReward<'_, L>,
+    tie: [f64; L],
+    v: &[Lanes<f64, L>],
+) -> LaneChoice<L> {
+    choose_body(kernel, gamma, reward, tie, v)
+}
+
+#[inline(always)]
+fn choose_body<const L: usize>(
+    kernel: &Kernel,
+    gamma: f64,
+    reward: PairReward<'_, L>,
+    tie: [f64; L],
+    v: &[Lanes<f64, L>],
+) -> LaneChoice<L> {
+    let layout = kernel.layout();
+    let empty = LaneChange { lo: [f64::INFINITY; L], hi: [f64::NEG_INFINITY; L] };
+    let mut choice = LaneChoice {
+        chosen: Vec::with_capacity(v.len()),
+        values: Vec::with_capacity(v.len()),
+        backup: empty,
+        own: empty,
+        gap: [0.0; L],
+        largest: [0.0; L],
+    };
+    let mut expected: Vec<[f64; L]> = Vec::new();
+    for s in 0..v.len() {
+        let first = layout.state_rows[s] as usize;
+        expected.clear();
+        for row in first..layout.state_rows[s + 1] as usize {
+            // SAFETY: as in `improve_body`.
+            expected.push(unsafe {
+                expected_lanes(
+                    &layout.next,
+                    kernel.probabilities(),
+                    layout.row_start[row],
+                    layout.row_start[row + 1],
+                    v,
+                )
+            });
+        }
+        let range = kernel.pairs().of_state(s);
+        let q_of = |pair: usize| {
+            let expected = &expected[layout.pair_row[pair] as usize - first];
+            let own = match reward {
+                PairReward::State(values) => &values[s].0,
+                PairReward::Pair(values) => &values[pair].0,
+            };
+            let mut q = [0.0; L];
+            for l in 0..L {
+                q[l] = own[l] + gamma * expected[l];
+            }
+            q
+        };
+        let mut best = [f64::NEG_INFINITY; L];
+        for pair in range.clone() {
+            let q = q_of(pair);
+            for l in 0..L {
+                best[l] = if q[l] > best[l] { q[l] } else { best[l] };
+                choice.largest[l] = if q[l].abs() > choice.largest[l] { q[l].abs() } else { choice.largest[l] };
+            }
+        }
+        let mut chosen = [u32::MAX; L];
+        let mut value = [0.0; L];
+        for pair in range {
+            let q = q_of(pair);
+            for l in 0..L {
+                if chosen[l] == u32::MAX && q[l] >= best[l] - tie[l] {
+                    chosen[l] = pair as u32;
+                    value[l] = q[l];
+                }
+            }
+        }
+        for l in 0..L {
+            let (up, own) = (best[l] - v[s].0[l], value[l] - v[s].0[l]);
+            choice.backup.lo[l] = choice.backup.lo[l].min(up);
+            choice.backup.hi[l] = choice.backup.hi[l].max(up);
+            choice.own.lo[l] = choice.own.lo[l].min(own);
+            choice.own.hi[l] = choice.own.hi[l].max(own);
+            choice.gap[l] = choice.gap[l].max(best[l] - value[l]);
+        }
+        choice.chosen.push(chosen);
+        choice.values.push(Lanes(value));
+    }
+    choice
+}
+
+/// `out[s][l] = Σ_j features[s][j] · weights[j][l]`: the rewards of a block from dense state features.
+pub(crate) fn reward_lanes<const L: usize>(
+    simd: Simd,
+    features: &[f64],
+    weights: &[[f64; L]],
+    out: &mut [Lanes<f64, L>],
+) {
+    assert_eq!(features.len(), weights.len() * out.len());
+    match simd.resolve() {
+        // SAFETY: `resolve` names an instruction set only where the processor has it.
+        #[cfg(target_arch = "x86_64")]
+        Simd::Avx512 => unsafe { reward_avx512(features, weights, out) },
+        #[cfg(target_arch = "x86_64")]
+        Simd::Avx2 => unsafe { reward_avx2(features, weights, out) },
+        _ => reward_body(features, weights, out),
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+fn reward_avx512<const L: usize>(features: &[f64], weights: &[[f64; L]], out: &mut [Lanes<f64, L>]) {
+    reward_body(features, weights, out);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn reward_avx2<const L: usize>(features: &[f64], weights: &[[f64; L]], out: &mut [Lanes<f64, L>]) {
+    reward_body(features, weights, out);
+}
+
+#[inline(always)]
+fn reward_body<const L: usize>(features: &[f64], weights: &[[f64; L]], out: &mut [Lanes<f64, L>]) {
+    for (row, sums) in features.chunks_exact(weights.len()).zip(out) {
+        let mut total = [0.0; L];
+        for (x, w) in row.iter().zip(weights) {
+            for l in 0..L {
+                total[l] += x * w[l];
+            }
+        }
+        sums.0 = total;
+    }
+}

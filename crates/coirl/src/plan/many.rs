@@ -1,0 +1,486 @@
+//! Planning for many rewards on one kernel.
+//!
+//! Sixteen rewards at a time are iterated side by side in single precision with their values kept near zero, which finds
+//! the policies; double precision then certifies them, eight at a time. Rewards that converge too slowly for sweeps are
+//! handed to the planner for one reward, from where the block got to. Blocks are cut by index and run in parallel, so the
+//! results do not depend on the number of threads. Rewards that share a policy share its feature expectations.
+
+use super::certificate::{Certificate, Horizon, Status};
+use super::evaluate::{self, OccupancyScratch, chosen_feature_expectations};
+use super::exact::TIE_TOLERANCE;
+use super::lanes::{
+    LaneBackup, LaneChange, LaneChoice, Lanes, PairReward, Real, choose_lanes, improve_lanes, reward_lanes,
+};
+use super::linear::ROUNDING;
+use super::planner::{Accuracy, Method, Plan, Planner, Start, start_value};
+use super::policy::{Policy, pairs_of};
+use crate::error::{Error, Result, check_finite};
+use crate::model::{Criterion, Features, Mdp, Reward};
+use rayon::prelude::*;
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex};
+
+/// Rewards in a block.
+const BLOCK: usize = 16;
+/// Rewards certified together.
+const HALF: usize = 8;
+/// Below this many rewards a block is mostly empty lanes.
+const SMALLEST_BLOCK: usize = 4;
+/// A lane that would need more sweeps than this is better served on its own.
+const MAX_BLOCK_SWEEPS: usize = 600;
+/// Sweeps before a rate is believed.
+const SETTLING_SWEEPS: usize = 12;
+/// Relative span, in units of the reward, at which exact planning in lanes stops.
+const EXACT_SPAN: f64 = 1e-12;
+/// Bytes of policies that the cache may hold.
+const CACHE_BYTES: usize = 64 << 20;
+
+/// What to return for each reward.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ManyOptions {
+    /// Feature expectations from the start distribution.
+    pub feature_expectations: bool,
+    /// The values of all states.
+    pub values: bool,
+}
+
+impl Default for ManyOptions {
+    fn default() -> Self {
+        Self { feature_expectations: true, values: false }
+    }
+}
+
+/// The plan of one of many rewards.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlannedReward {
+    /// Row of the weights.
+    pub index: usize,
+    /// The policy.
+    pub policy: Policy,
+    /// ξ·V, or the gain.
+    pub value: f64,
+    /// V, where asked for.
+    pub values: Option<Vec<f64>>,
+    /// μ, where asked for.
+    pub feature_expectations: Option<Vec<f64>>,
+    /// Status and bounds.
+    pub certificate: Certificate,
+}
+
+impl Planner {
+    /// Plans for every row of `weights` (row-major, `n_features` numbers each) and hands the results to `sink` in order, a
+    /// wave of blocks at a time, so that memory does not grow with the number of rewards. `sink` may stop the work.
+    pub fn plan_many(
+        &self,
+        mdp: &Mdp<'_>,
+        weights: &[f64],
+        options: ManyOptions,
+        mut sink: impl FnMut(PlannedReward) -> ControlFlow<()>,
+    ) -> Result<()> {
+        self.check()?;
+        let k = mdp.features().n_features();
+        if weights.len() % k != 0 {
+            return Err(Error::shape("weights", format!("[any number, {k}]"), format!("{} numbers", weights.len())));
+        }
+        check_finite("weights", weights)?;
+        let total = weights.len() / k;
+        let many = Many::new(self, mdp, options);
+        let wave = 4 * rayon::current_num_threads();
+        let mut done = 0;
+        let blocks: Vec<&[f64]> = weights.chunks(BLOCK * k).collect();
+        for (w, blocks) in blocks.chunks(wave).enumerate() {
+            let plan = |(b, rows): (usize, &&[f64])| many.plan_block((w * wave + b) * BLOCK, rows);
+            let planned: Vec<Result<Vec<PlannedReward>>> = blocks.par_iter().enumerate().map(plan).collect();
+            for block in planned {
+                for result in block? {
+                    done += 1;
+                    if sink(result).is_break() {
+                        return Err(Error::Interrupted { done, total });
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What all blocks share.
+struct Many<'a, 'm> {
+    planner: &'a Planner,
+    mdp: &'a Mdp<'m>,
+    options: ManyOptions,
+    /// The kernel's probabilities in single precision.
+    p: Vec<f32>,
+    in_blocks: bool,
+    cache: PolicyCache,
+}
+
+/// Rewards of a block in both precisions; `State` per state, `Pair` per pair with the best of each row.
+struct BlockReward {
+    per_row: bool,
+    /// Per state or per row, scaled to at most one.
+    scaled: Vec<Lanes<f32, BLOCK>>,
+    /// Per state or per row.
+    full: [Vec<Lanes<f64, HALF>>; 2],
+    /// Per pair, where rewards depend on it.
+    pairs: [Vec<Lanes<f64, HALF>>; 2],
+    scale: [f64; BLOCK],
+}
+
+impl<'a, 'm> Many<'a, 'm> {
+    fn new(planner: &'a Planner, mdp: &'a Mdp<'m>, options: ManyOptions) -> Self {
+        let in_blocks = matches!(mdp.criterion(), Criterion::Discounted { .. }) && planner.method == Method::Automatic;
+        let p = if in_blocks { mdp.kernel().probabilities().iter().map(|&p| p as f32).collect() } else { Vec::new() };
+        Self { planner, mdp, options, p, in_blocks, cache: PolicyCache::default() }
+    }
+
+    fn plan_block(&self, first: usize, weights: &[f64]) -> Result<Vec<PlannedReward>> {
+        let k = self.mdp.features().n_features();
+        let n = weights.len() / k;
+        let mut scratch = OccupancyScratch::default();
+        if !self.in_blocks || n < SMALLEST_BLOCK {
+            let one = |(i, w): (usize, &[f64])| self.plan_one(first + i, w, Start::Cold, &mut scratch);
+            return weights.chunks_exact(k).enumerate().map(one).collect();
+        }
+        let reward = self.block_reward(weights)?;
+        let start = self.iterate_block(&reward);
+        let mut results = Vec::with_capacity(n);
+        for half in 0..2 {
+            let lanes = half * HALF..n.min((half + 1) * HALF);
+            if !lanes.is_empty() {
+                let weights = &weights[lanes.start * k..lanes.end * k];
+                self.finish_half(first, half, weights, &reward, &start, &mut scratch, &mut results)?;
+            }
+        }
+        Ok(results)
+    }
+
+    /// The rewards of all lanes; lanes beyond the last reward repeat it.
+    fn block_reward(&self, weights: &[f64]) -> Result<BlockReward> {
+        let simd = self.planner.simd;
+        let k = self.mdp.features().n_features();
+        let rows: Vec<&[f64]> = weights.chunks_exact(k).collect();
+        let lane = |l: usize| rows[l.min(rows.len() - 1)];
+        let n_states = self.mdp.n_states();
+        let kernel = self.mdp.kernel();
+        let (full, pairs, per_row) = match self.mdp.features() {
+            Features::State { values, .. } => {
+                let full = [0, 1].map(|half| {
+                    let transposed: Vec<[f64; HALF]> =
+                        (0..k).map(|j| std::array::from_fn(|l| lane(half * HALF + l)[j])).collect();
+                    let mut out = vec![Lanes::ZERO; n_states];
+                    reward_lanes(simd, values, &transposed, &mut out);
+                    out
+                });
+                (full, [Vec::new(), Vec::new()], false)
+            }
+            Features::StateAction(_) => {
+                let mut pairs = [0, 1].map(|_| vec![Lanes::<f64, HALF>::ZERO; self.mdp.pairs().len()]);
+                for l in 0..rows.len() {
+                    if let Reward::Pair(reward) = self.mdp.reward(rows[l])? {
+                        reward.iter().zip(&mut pairs[l / HALF]).for_each(|(r, out)| out.0[l % HALF] = *r);
+                    }
+                }
+                let full = [0, 1].map(|half: usize| {
+                    let mut best = vec![Lanes([f64::NEG_INFINITY; HALF]); kernel.n_rows()];
+                    for (pair, reward) in pairs[half].iter().enumerate() {
+                        let best = &mut best[kernel.row_of(pair)].0;
+                        (0..HALF).for_each(|l| best[l] = best[l].max(reward.0[l]));
+                    }
+                    best
+                });
+                (full, pairs, true)
+            }
+        };
+        let mut scale = [0.0_f64; BLOCK];
+        for half in 0..2 {
+            for reward in &full[half] {
+                (0..HALF).for_each(|l| scale[half * HALF + l] = scale[half * HALF + l].max(reward.0[l].abs()));
+            }
+        }
+        if let Some(l) = (0..BLOCK).find(|&l| !(scale[l] < f64::MAX / 1e16)) {
+            return Err(Error::NotFinite { what: "reward", index: l, value: scale[l] });
+        }
+        let inverse = scale.map(|x| if x > f64::MIN_POSITIVE { 1.0 / x } else { 0.0 });
+        let scaled = (0..full[0].len())
+            .map(|i| Lanes(std::array::from_fn(|l| (full[l / HALF][i].0[l % HALF] * inverse[l]) as f32)))
+            .collect();
+        Ok(BlockReward { per_row, scaled, full, pairs, scale })
+    }
+
+    /// Single precision until each lane is near its tolerance or the precision's floor. Returns scaled values.
+    fn iterate_block(&self, reward: &BlockReward) -> Vec<Lanes<f32, BLOCK>> {
+        let kernel = self.mdp.kernel();
+        let gamma = self.mdp.criterion().discount();
+        let mut v = if reward.per_row { vec![Lanes::ZERO; kernel.n_states()] } else { reward.scaled.clone() };
+        let mut out = v.clone();
+        let mut shift = [0.0_f32; BLOCK];
+        let goal: [f64; BLOCK] = std::array::from_fn(|l| match self.planner.accuracy {
+            Accuracy::Exact => 0.0,
+            Accuracy::Tolerance(tolerance) if reward.scale[l] > 0.0 => tolerance / reward.scale[l],
+            Accuracy::Tolerance(_) => f64::INFINITY,
+        });
+        let mut pace = Pace::new();
+        for sweep in 0..MAX_BLOCK_SWEEPS {
+            let change = improve_lanes(
+                self.planner.simd,
+                LaneBackup {
+                    kernel,
+                    p: &self.p,
+                    gamma: gamma as f32,
+                    reward: &reward.scaled,
+                    reward_per_row: reward.per_row,
+                    shift,
+                    v: &v,
+                    out: &mut out,
+                },
+            );
+            std::mem::swap(&mut v, &mut out);
+            shift = std::array::from_fn(|l| 0.5 * (change.lo[l] + change.hi[l]));
+            if sweep % 8 == 0 {
+                pace.floor = largest(&v).map(|x| 4.0 * f64::from(f32::EPSILON) * f64::from(x));
+            }
+            let residual: [f64; BLOCK] = std::array::from_fn(|l| 0.5 * f64::from(change.hi[l] - change.lo[l]));
+            if pace.is_over(&residual, &goal) {
+                break;
+            }
+        }
+        v
+    }
+
+    /// Double precision for half a block: backups to the tolerance, the choice of policies, certificates.
+    #[allow(clippy::too_many_arguments)] // the pieces of one block
+    fn finish_half(
+        &self,
+        first: usize,
+        half: usize,
+        weights: &[f64],
+        reward: &BlockReward,
+        start: &[Lanes<f32, BLOCK>],
+        scratch: &mut OccupancyScratch,
+        results: &mut Vec<PlannedReward>,
+    ) -> Result<()> {
+        let kernel = self.mdp.kernel();
+        let gamma = self.mdp.criterion().discount();
+        let simd = self.planner.simd;
+        let k = self.mdp.features().n_features();
+        let scale: [f64; HALF] = std::array::from_fn(|l| reward.scale[half * HALF + l]);
+        let mut v: Vec<Lanes<f64, HALF>> =
+            start.iter().map(|x| Lanes(std::array::from_fn(|l| f64::from(x.0[half * HALF + l]) * scale[l]))).collect();
+        let goal: [f64; HALF] = match self.planner.accuracy {
+            Accuracy::Exact => scale.map(|x| 0.5 * EXACT_SPAN * x),
+            Accuracy::Tolerance(tolerance) => [tolerance; HALF],
+        };
+        let pair_reward = match reward.per_row {
+            false => PairReward::State(&reward.full[half]),
+            true => PairReward::Pair(&reward.pairs[half]),
+        };
+        let choose = |tie: [f64; HALF], v: &[Lanes<f64, HALF>]| choose_lanes(simd, kernel, gamma, pair_reward, tie, v);
+        let within = |change: &LaneChange<f64, HALF>| (0..HALF).all(|l| 0.5 * (change.hi[l] - change.lo[l]) <= goal[l]);
+        let exact = self.planner.accuracy == Accuracy::Exact;
+        // Single precision is often enough for a loose tolerance; then this pass is the only one.
+        let mut choice = (!exact).then(|| choose([0.0; HALF], &v)).filter(|choice| within(&choice.backup));
+        let mut sweeps = 0;
+        if choice.is_none() {
+            let mut out = v.clone();
+            let mut pace = Pace::new();
+            let mut shift = [0.0; HALF];
+            loop {
+                let change = improve_lanes(
+                    simd,
+                    LaneBackup {
+                        kernel,
+                        p: kernel.probabilities(),
+                        gamma,
+                        reward: &reward.full[half],
+                        reward_per_row: reward.per_row,
+                        shift,
+                        v: &v,
+                        out: &mut out,
+                    },
+                );
+                std::mem::swap(&mut v, &mut out);
+                sweeps += 1;
+                shift = std::array::from_fn(|l| 0.5 * (change.lo[l] + change.hi[l]));
+                pace.floor = [0.0; HALF];
+                let residual: [f64; HALF] = std::array::from_fn(|l| 0.5 * (change.hi[l] - change.lo[l]));
+                if pace.is_over(&residual, &goal) || sweeps >= MAX_BLOCK_SWEEPS {
+                    // The values that certify must not be shifted once more: true values are a constant away.
+                    let level: [f64; HALF] = if exact { shift.map(|c| c / (1.0 - gamma)) } else { [0.0; HALF] };
+                    v.iter_mut().for_each(|x| (0..HALF).for_each(|l| x.0[l] += level[l]));
+                    break;
+                }
+            }
+            let mut last = choose([0.0; HALF], &v);
+            if exact {
+                last = choose(last.largest.map(|q| TIE_TOLERANCE * q), &v);
+            }
+            choice = Some(last);
+        }
+        let Some(choice) = choice else { return Ok(()) };
+        let max_row = kernel.layout().row_start.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0);
+        let size = largest(&v);
+        for (l, w) in weights.chunks_exact(k).enumerate() {
+            let index = first + half * HALF + l;
+            let rounding = (max_row + 4) as f64 * f64::EPSILON * (size[l] + scale[l]);
+            match self.certified(&choice, l, gamma, goal[l], rounding) {
+                Some((values, certificate)) => {
+                    let chosen: Vec<u32> = choice.chosen.iter().map(|c| c[l]).collect();
+                    results.push(PlannedReward {
+                        index,
+                        policy: Policy::from_pairs(self.mdp.pairs(), &chosen),
+                        value: start_value(self.mdp.initial(), &values),
+                        values: self.options.values.then_some(values),
+                        feature_expectations: self.expectations(&chosen, scratch)?,
+                        certificate: Certificate { sweeps: certificate.sweeps + sweeps, ..certificate },
+                    });
+                }
+                None => {
+                    let hint: Vec<f64> = v.iter().map(|x| x.0[l]).collect();
+                    results.push(self.plan_one(index, w, Start::Values(&hint), scratch)?);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The values and certificate of a lane, or nothing where it is not good enough.
+    fn certified(
+        &self,
+        choice: &LaneChoice<HALF>,
+        l: usize,
+        gamma: f64,
+        goal: f64,
+        rounding: f64,
+    ) -> Option<(Vec<f64>, Certificate)> {
+        let lane = |change: &LaneChange<f64, HALF>| super::sweep::Change { lo: change.lo[l], hi: change.hi[l] };
+        let (backup, own) = (lane(&choice.backup), lane(&choice.own));
+        let exact = self.planner.accuracy == Accuracy::Exact;
+        let allowed = if exact { goal.max(4.0 * rounding) } else { goal };
+        if !(0.5 * backup.span() <= allowed && 0.5 * own.span() <= allowed.max(goal)) {
+            return None;
+        }
+        let shift = gamma * own.mid() / (1.0 - gamma);
+        let values: Vec<f64> = choice.values.iter().map(|v| v.0[l] + shift).collect();
+        let off_centre = (backup.hi - own.mid()).max(own.mid() - backup.lo);
+        let size = super::linear::sup_norm(&values);
+        Some((
+            values,
+            Certificate {
+                status: if exact { Status::Exact } else { Status::Converged },
+                residual: 0.5 * backup.span(),
+                suboptimality_bound: Horizon::Discount(gamma).suboptimality(backup, own, choice.gap[l], rounding),
+                value_error_bound: choice.gap[l]
+                    + (gamma * off_centre + rounding) / (1.0 - gamma)
+                    + f64::EPSILON * (size + shift.abs()),
+                sweeps: 1,
+            },
+        ))
+    }
+
+    fn plan_one(
+        &self,
+        index: usize,
+        w: &[f64],
+        start: Start<'_>,
+        scratch: &mut OccupancyScratch,
+    ) -> Result<PlannedReward> {
+        let reward = self.mdp.reward(w)?;
+        let Plan { policy, values, value, certificate } = self.planner.plan_from(self.mdp, &reward, start)?;
+        let feature_expectations = match (&policy, self.mdp.criterion()) {
+            (Policy::Stationary(actions), Criterion::Discounted { .. } | Criterion::TotalReward) => {
+                self.expectations(&pairs_of(self.mdp.pairs(), actions)?, scratch)?
+            }
+            _ if self.options.feature_expectations => Some(evaluate::feature_expectations(self.mdp, &policy)?),
+            _ => None,
+        };
+        let values = self.options.values.then_some(values);
+        Ok(PlannedReward { index, policy, value, values, feature_expectations, certificate })
+    }
+
+    /// μ of a policy, from the cache where another reward had the same.
+    fn expectations(&self, chosen: &[u32], scratch: &mut OccupancyScratch) -> Result<Option<Vec<f64>>> {
+        if !self.options.feature_expectations {
+            return Ok(None);
+        }
+        if let Some(known) = self.cache.get(chosen) {
+            return Ok(Some(known.to_vec()));
+        }
+        let tolerance = match self.planner.accuracy {
+            Accuracy::Exact => ROUNDING,
+            Accuracy::Tolerance(tolerance) => {
+                let gamma = self.mdp.criterion().discount();
+                (tolerance * (1.0 - gamma) / self.mdp.features().max_abs().max(1.0)).clamp(ROUNDING, 1e-3)
+            }
+        };
+        let mu = chosen_feature_expectations(self.mdp, chosen, tolerance, scratch)?;
+        self.cache.put(chosen, &mu);
+        Ok(Some(mu))
+    }
+}
+
+/// Decides when sweeping a block further is not worth while.
+struct Pace<const L: usize> {
+    floor: [f64; L],
+    sweeps: usize,
+    earlier: [f64; L],
+}
+
+impl<const L: usize> Pace<L> {
+    fn new() -> Self {
+        Self { floor: [0.0; L], sweeps: 0, earlier: [f64::INFINITY; L] }
+    }
+
+    /// Whether every lane is at its goal or its floor, or some lane would need too many sweeps to get there.
+    fn is_over(&mut self, residual: &[f64; L], goal: &[f64; L]) -> bool {
+        self.sweeps += 1;
+        let target: [f64; L] = std::array::from_fn(|l| goal[l].max(self.floor[l]));
+        if (0..L).all(|l| residual[l] <= target[l] || !residual[l].is_finite()) {
+            return true;
+        }
+        if self.sweeps % SETTLING_SWEEPS != 0 {
+            return false;
+        }
+        let too_slow = (0..L).any(|l| {
+            let rate = (residual[l] / self.earlier[l]).ln() / SETTLING_SWEEPS as f64;
+            let needed = (target[l].max(f64::MIN_POSITIVE) / residual[l]).ln() / rate;
+            residual[l] > target[l] && self.earlier[l].is_finite() && !(0.0..=MAX_BLOCK_SWEEPS as f64).contains(&needed)
+        });
+        self.earlier = *residual;
+        too_slow
+    }
+}
+
+/// Largest |x| of each lane.
+fn largest<T: Real, const L: usize>(v: &[Lanes<T, L>]) -> [T; L] {
+    let mut most = [T::ZERO; L];
+    for x in v {
+        for l in 0..L {
+            let size = if x.0[l] < T::ZERO { T::ZERO - x.0[l] } else { x.0[l] };
+            most[l] = if size > most[l] { size } else { most[l] };
+        }
+    }
+    most
+}
+
+/// Feature expectations by policy. They depend on the policy alone, so a hit changes nothing but the time.
+#[derive(Default)]
+struct PolicyCache {
+    known: Mutex<HashMap<Box<[u32]>, Arc<[f64]>>>,
+}
+
+impl PolicyCache {
+    fn get(&self, chosen: &[u32]) -> Option<Arc<[f64]>> {
+        self.known.lock().ok()?.get(chosen).cloned()
+    }
+
+    fn put(&self, chosen: &[u32], mu: &[f64]) {
+        if let Ok(mut known) = self.known.lock() {
+            let entry = 4 * chosen.len() + 8 * mu.len();
+            if (known.len() + 1) * entry <= CACHE_BYTES {
+                known.insert(chosen.into(), mu.into());
+            }
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! Planning for one reward and for many, and the evaluation of policies. Knows no contexts and no learning.
+//!
+//! [`Planner::plan`] takes the process of one context and a reward and returns a [`Plan`]: policy, values, and a
+//! [`Certificate`] that says what is guaranteed. [`Planner::plan_many`] does so for thousands of rewards on one kernel.
+//! [`evaluate`] turns policies into values, occupancies and feature expectations.
+
+mod absorption;
+mod average;
+mod certificate;
+pub mod evaluate;
+mod exact;
+mod finite_horizon;
+mod iterate;
+mod lanes;
+mod linear;
+mod many;
+mod planner;
+mod policy;
+mod problem;
+mod sweep;
+
+pub use certificate::{Certificate, Status};
+pub use lanes::Simd;
+pub use many::{ManyOptions, PlannedReward};
+pub use planner::{Accuracy, Limits, Method, Plan, Planner, Start};
+pub use policy::Policy;

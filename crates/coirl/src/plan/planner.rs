@@ -1,0 +1,232 @@
+//! The planner: settings in, plan out.
+
+use super::certificate::{Certificate, Horizon, Status, backup_rounding};
+use super::exact::finish_exactly;
+use super::iterate::iterate;
+use super::policy::{Policy, pairs_of};
+use super::problem::{Problem, RowReward};
+use super::{Simd, absorption, average, evaluate, finite_horizon};
+use crate::error::{Error, Result, check_finite, check_length};
+use crate::model::{Criterion, Mdp, Reward};
+
+/// How to plan. All methods give the same policy when planning exactly; they differ in speed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Method {
+    /// Chooses between sweeps and Krylov steps by what it measures on the way.
+    #[default]
+    Automatic,
+    /// Backups only.
+    ValueIteration,
+    /// Backups with a fixed number of policy sweeps between them.
+    ModifiedPolicyIteration {
+        /// Policy sweeps between two backups.
+        sweeps: usize,
+    },
+    /// Backups with an exact evaluation between them.
+    PolicyIteration,
+}
+
+/// When a plan is good enough.
+#[derive(Debug, Clone, Copy, PartialEq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Accuracy {
+    /// The returned policy is greedy for its own exactly evaluated values. Among actions whose Q-values differ by no more
+    /// than 1e-9 of the largest |Q|, the lowest index is taken, so that every method returns the same policy.
+    #[default]
+    Exact,
+    /// The Bellman residual is at most this.
+    Tolerance(f64),
+}
+
+/// Caps of the loops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Limits {
+    /// Sweeps after which planning stops with [`Status::SweepLimit`].
+    pub max_sweeps: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { max_sweeps: 1_000_000 }
+    }
+}
+
+/// Settings of planning; the default plans exactly and chooses its method itself.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Planner {
+    /// How.
+    pub method: Method,
+    /// How well.
+    pub accuracy: Accuracy,
+    /// For how long.
+    pub limits: Limits,
+    /// Which instructions the block planner may use; the results do not depend on it.
+    pub simd: Simd,
+}
+
+/// Where planning starts.
+#[derive(Debug, Clone, Copy, Default)]
+pub enum Start<'a> {
+    /// From the rewards.
+    #[default]
+    Cold,
+    /// From the values of a similar problem.
+    Values(&'a [f64]),
+    /// From the values that this policy has for the reward at hand.
+    Policy(&'a Policy),
+}
+
+/// A policy with its values and what is guaranteed about them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// The policy.
+    pub policy: Policy,
+    /// V(s); for the average-reward criterion the bias h(s), zero in the reference state.
+    pub values: Vec<f64>,
+    /// ξ·V; for the average-reward criterion the gain.
+    pub value: f64,
+    /// Status and bounds.
+    pub certificate: Certificate,
+}
+
+impl Planner {
+    /// An exact planner of this method.
+    pub fn exact(method: Method) -> Self {
+        Self { method, ..Self::default() }
+    }
+
+    /// A planner that stops at this Bellman residual.
+    pub fn to_tolerance(method: Method, tolerance: f64) -> Self {
+        Self { method, accuracy: Accuracy::Tolerance(tolerance), ..Self::default() }
+    }
+
+    /// Plans from scratch.
+    pub fn plan(&self, mdp: &Mdp<'_>, reward: &Reward) -> Result<Plan> {
+        self.plan_from(mdp, reward, Start::Cold)
+    }
+
+    /// Plans from a hint. A good hint saves sweeps; a bad one costs some and changes nothing else.
+    pub fn plan_from(&self, mdp: &Mdp<'_>, reward: &Reward, start: Start<'_>) -> Result<Plan> {
+        self.check()?;
+        reward.check_shape(mdp.pairs())?;
+        reward.check()?;
+        match mdp.criterion() {
+            Criterion::FiniteHorizon { steps, discount } => finite_horizon::plan(mdp, reward, steps, discount),
+            Criterion::Average => average::plan(self, mdp, reward, start),
+            Criterion::Discounted { .. } | Criterion::TotalReward => self.plan_sum(mdp, reward, start),
+        }
+    }
+
+    fn plan_sum(&self, mdp: &Mdp<'_>, reward: &Reward, start: Start<'_>) -> Result<Plan> {
+        let problem = Problem::new(mdp, reward)?;
+        let values = start_values(mdp, reward, &problem, start)?;
+        let horizon = match mdp.criterion() {
+            Criterion::TotalReward => Horizon::Absorption(absorption::longest_expected_time(problem.kernel)?),
+            _ => Horizon::Discount(problem.gamma),
+        };
+        let tolerance = match self.accuracy {
+            Accuracy::Exact => EXACT_START * problem.reward.max_abs(),
+            Accuracy::Tolerance(tolerance) => tolerance,
+        };
+        let reached = iterate(&problem, self.method, values, tolerance, self.limits);
+        if self.accuracy == Accuracy::Exact && reached.converged | (self.method == Method::PolicyIteration) {
+            return finish_exactly(&problem, mdp.initial(), horizon, reached, self.limits);
+        }
+        // V* lies around one more backup; the middle of MacQueen's interval halves what is not known.
+        let change = reached.change;
+        let mut values = reached.backed;
+        let mut value_change = change;
+        let rounding = backup_rounding(&problem, &reached.values);
+        let mut value_error = match horizon {
+            Horizon::Discount(gamma) => (0.5 * gamma * change.span() + rounding) / (1.0 - gamma),
+            Horizon::Absorption(_) => horizon.value_error(change, rounding),
+        };
+        if let Horizon::Discount(gamma) = horizon {
+            let shift = gamma * change.mid() / (1.0 - gamma);
+            values.iter_mut().for_each(|v| *v += shift);
+            value_error += f64::EPSILON * (shift.abs() + super::linear::sup_norm(&values));
+            value_change.lo = -0.5 * change.span();
+            value_change.hi = 0.5 * change.span();
+        }
+        let policy = Policy::from_pairs(mdp.pairs(), &first_best_pairs(&problem, &reached.choice));
+        Ok(Plan {
+            value: start_value(mdp.initial(), &values),
+            certificate: Certificate {
+                status: if reached.converged { Status::Converged } else { Status::SweepLimit },
+                residual: value_change.sup_norm(),
+                suboptimality_bound: horizon.suboptimality(change, change, 0.0, rounding),
+                value_error_bound: value_error,
+                sweeps: reached.sweeps,
+            },
+            policy,
+            values,
+        })
+    }
+
+    /// Refuses settings outside their range.
+    pub(crate) fn check(&self) -> Result<()> {
+        let bad = |name, value: String, reason| Err(Error::InvalidSetting { name, value, reason });
+        if let Accuracy::Tolerance(tolerance) = self.accuracy {
+            if !(tolerance > 0.0 && tolerance.is_finite()) {
+                return bad("tolerance", tolerance.to_string(), "expected a positive number");
+            }
+        }
+        if self.limits.max_sweeps == 0 {
+            return bad("max_sweeps", "0".into(), "expected at least 1");
+        }
+        Ok(())
+    }
+}
+
+/// Residual, relative to the reward, at which exact planning turns from sweeps to exact evaluation.
+pub(super) const EXACT_START: f64 = 1e-7;
+
+/// ξ·V.
+pub(super) fn start_value(initial: &[f64], values: &[f64]) -> f64 {
+    initial.iter().zip(values).map(|(p, v)| p * v).sum()
+}
+
+/// The lowest action with the chosen row's reward, for each state.
+pub(super) fn first_best_pairs(problem: &Problem<'_>, choice: &[u32]) -> Vec<u32> {
+    let pairs = problem.pairs();
+    let of_state = |(state, &row): (usize, &u32)| {
+        let fits = |&pair: &usize| {
+            problem.kernel.row_of(pair) == row as usize
+                && match &problem.reward {
+                    RowReward::State(_) => true,
+                    RowReward::Row { best, pairs } => pairs[pair] == best[row as usize],
+                }
+        };
+        let range = pairs.of_state(state);
+        range.clone().find(fits).unwrap_or(range.start) as u32
+    };
+    choice.iter().enumerate().map(of_state).collect()
+}
+
+fn start_values(mdp: &Mdp<'_>, reward: &Reward, problem: &Problem<'_>, start: Start<'_>) -> Result<Vec<f64>> {
+    let mut values = match start {
+        Start::Cold => problem.first_values(),
+        Start::Values(values) => {
+            check_length("start values", problem.n_states(), values.len())?;
+            check_finite("start values", values)?;
+            values.to_vec()
+        }
+        Start::Policy(policy) => {
+            if let Policy::Stationary(actions) = policy {
+                pairs_of(mdp.pairs(), actions)?;
+            }
+            evaluate::values(mdp, reward, policy)?
+        }
+    };
+    if problem.gamma == 1.0 {
+        // Nothing is collected in absorbing states, and no backup would correct another value there.
+        for pair_state in 0..values.len() {
+            let mut rows = mdp.pairs().of_state(pair_state);
+            if rows.all(|pair| mdp.kernel().successors(pair).all(|(next, _)| next == pair_state)) {
+                values[pair_state] = 0.0;
+            }
+        }
+    }
+    Ok(values)
+}

@@ -1,0 +1,65 @@
+//! Policies: which action in which state.
+
+use crate::error::{Error, Result, check_length};
+use crate::model::{ActionId, Pairs};
+
+/// A policy whose actions are admissible.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Policy {
+    /// One action per state, at all times.
+    Stationary(Vec<ActionId>),
+    /// One distribution over the admissible actions per state: a probability per pair.
+    Stochastic(Vec<f64>),
+    /// One action per state for each of the decisions of a finite horizon.
+    Staged(Vec<Vec<ActionId>>),
+}
+
+impl Policy {
+    /// One action per state.
+    pub fn stationary(pairs: &Pairs, actions: Vec<ActionId>) -> Result<Self> {
+        pairs_of(pairs, &actions)?;
+        Ok(Policy::Stationary(actions))
+    }
+
+    /// A probability per pair, in pair order.
+    pub fn stochastic(pairs: &Pairs, probabilities: Vec<f64>) -> Result<Self> {
+        check_length("policy (probabilities per pair)", pairs.len(), probabilities.len())?;
+        crate::error::check_finite("policy", &probabilities)?;
+        for state in 0..pairs.n_states() {
+            let row = &probabilities[pairs.of_state(state)];
+            let sum: f64 = row.iter().sum();
+            if (sum - 1.0).abs() > 1e-9 || row.iter().any(|&p| p < 0.0) {
+                return Err(Error::PolicyNotStochastic { state, sum });
+            }
+        }
+        Ok(Policy::Stochastic(probabilities))
+    }
+
+    /// Every admissible action with equal probability.
+    pub fn uniform(pairs: &Pairs) -> Self {
+        let share = |state| vec![1.0 / pairs.of_state(state).len() as f64; pairs.of_state(state).len()];
+        Policy::Stochastic((0..pairs.n_states()).flat_map(share).collect())
+    }
+
+    /// The actions of a stationary deterministic policy.
+    pub fn actions(&self) -> Option<&[ActionId]> {
+        match self {
+            Policy::Stationary(actions) => Some(actions),
+            Policy::Stochastic(_) | Policy::Staged(_) => None,
+        }
+    }
+
+    pub(crate) fn from_pairs(pairs: &Pairs, chosen: &[u32]) -> Self {
+        Policy::Stationary(chosen.iter().map(|&pair| pairs.action(pair as usize)).collect())
+    }
+}
+
+/// The pair of each state under these actions.
+pub(crate) fn pairs_of(pairs: &Pairs, actions: &[ActionId]) -> Result<Vec<u32>> {
+    check_length("policy", pairs.n_states(), actions.len())?;
+    let find = |(state, action): (usize, &ActionId)| match pairs.find(state, action.index()) {
+        Some(pair) => Ok(pair as u32),
+        None => Err(Error::ActionNotAdmissible { state, action: i64::from(action.0) }),
+    };
+    actions.iter().enumerate().map(find).collect()
+}
