@@ -1,0 +1,52 @@
+//! f_W(c) = cᵀW.
+
+use crate::error::{Error, Result, check_finite, check_length};
+use crate::model::Context;
+
+/// A d × k matrix of reward weights: row i belongs to context coordinate i.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LinearMapping {
+    n_features: usize,
+    values: Vec<f64>,
+}
+
+impl LinearMapping {
+    /// From row-major values.
+    pub fn new(dimension: usize, n_features: usize, values: Vec<f64>) -> Result<Self> {
+        if dimension == 0 || n_features == 0 {
+            return Err(Error::shape("mapping", "[at least 1, at least 1]", format!("[{dimension}, {n_features}]")));
+        }
+        check_length("mapping", dimension * n_features, values.len())?;
+        check_finite("mapping", &values)?;
+        Ok(Self { n_features, values })
+    }
+
+    /// Length d of a context.
+    pub fn dimension(&self) -> usize {
+        self.values.len() / self.n_features
+    }
+
+    /// Number k of reward weights.
+    pub fn n_features(&self) -> usize {
+        self.n_features
+    }
+
+    /// The matrix, row-major.
+    pub fn values(&self) -> &[f64] {
+        &self.values
+    }
+
+    /// cᵀW.
+    pub fn weights(&self, context: &Context) -> Result<Vec<f64>> {
+        let c = context.values();
+        if c.len() != self.dimension() {
+            let reason = format!("it has {} numbers; the mapping has {} rows", c.len(), self.dimension());
+            return Err(Error::InvalidContext { values: c.to_vec(), reason });
+        }
+        let mut weights = vec![0.0; self.n_features];
+        for (x, row) in c.iter().zip(self.values.chunks_exact(self.n_features)) {
+            weights.iter_mut().zip(row).for_each(|(sum, w)| *sum += x * w);
+        }
+        Ok(weights)
+    }
+}
