@@ -5,7 +5,7 @@
 
 use super::pairs::Pairs;
 use crate::error::{Error, Result};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// How far from one a row of probabilities may sum; what is off is divided out.
 pub(crate) const ROW_SUM_TOLERANCE: f64 = 1e-9;
@@ -30,10 +30,18 @@ pub(crate) struct Layout {
 }
 
 /// P(s' | s, a), sparse and validated.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Kernel {
     layout: Arc<Layout>,
     probabilities: Vec<f64>,
+    /// The probabilities rounded to single precision, made when first asked for.
+    single_precision: OnceLock<Vec<f32>>,
+}
+
+impl PartialEq for Kernel {
+    fn eq(&self, other: &Self) -> bool {
+        self.layout == other.layout && self.probabilities == other.probabilities
+    }
 }
 
 impl Kernel {
@@ -93,7 +101,7 @@ impl Kernel {
 
     pub(crate) fn from_layout(layout: Arc<Layout>, probabilities: Vec<f64>) -> Self {
         debug_assert_eq!(layout.next.len(), probabilities.len());
-        Self { layout, probabilities }
+        Self { layout, probabilities, single_precision: OnceLock::new() }
     }
 
     pub(crate) fn layout(&self) -> &Arc<Layout> {
@@ -150,7 +158,12 @@ impl Kernel {
         &self.probabilities
     }
 
-    pub(crate) fn probabilities_mut(&mut self) -> &mut Vec<f64> {
+    pub(crate) fn single_precision(&self) -> &[f32] {
+        self.single_precision.get_or_init(|| self.probabilities.iter().map(|&p| p as f32).collect())
+    }
+
+    pub(crate) fn probabilities_mut(&mut self) -> &mut [f64] {
+        self.single_precision.take();
         &mut self.probabilities
     }
 }
@@ -215,7 +228,7 @@ impl KernelBuilder {
     /// The kernel, once every pair has its row.
     pub fn finish(self) -> Result<Kernel> {
         let (layout, probabilities) = self.rows.finish()?;
-        Ok(Kernel { layout: Arc::new(layout), probabilities })
+        Ok(Kernel::from_layout(Arc::new(layout), probabilities))
     }
 }
 

@@ -50,7 +50,7 @@ pub(super) fn plan(planner: &Planner, mdp: &Mdp<'_>, reward: &Reward, start: Sta
     let mut sweeps = 0;
     let mut change;
     loop {
-        change = improve(&problem, &bias, &mut backed, &mut choice);
+        change = improve(problem.numbers(), &bias, &mut backed, &mut choice);
         sweeps += 1;
         if 0.5 * change.span() <= tolerance || sweeps >= max_sweeps {
             break;
@@ -69,7 +69,7 @@ pub(super) fn plan(planner: &Planner, mdp: &Mdp<'_>, reward: &Reward, start: Sta
         let policy = Policy::from_pairs(mdp.pairs(), &first_best_pairs(&problem, &choice));
         evaluated = evaluate(mdp, reward, &policy)?;
         let mut greedy = choice.clone();
-        improve(&problem, &evaluated.bias, &mut backed, &mut greedy);
+        improve(problem.numbers(), &evaluated.bias, &mut backed, &mut greedy);
         sweeps += 2;
         let threshold = GAIN_TOLERANCE * (sup_norm(&evaluated.bias) + problem.reward.max_abs());
         let better = |s: usize| backed[s] - evaluated.gain - evaluated.bias[s] > threshold && greedy[s] != choice[s];
@@ -89,7 +89,7 @@ pub(super) fn plan(planner: &Planner, mdp: &Mdp<'_>, reward: &Reward, start: Sta
         Err(Error::NotUnichain { .. }) => chosen = first_best_pairs(&problem, &choice),
         Err(other) => return Err(other),
     }
-    let change = improve(&problem, &evaluated.bias, &mut backed, &mut choice);
+    let change = improve(problem.numbers(), &evaluated.bias, &mut backed, &mut choice);
     let mut matrix = PolicyMatrix::default();
     let pair_reward = |s: usize| problem.reward.of_pair(s, chosen[s] as usize);
     matrix.gather_rows(problem.kernel, 1.0, &problem.rows_of(&chosen), pair_reward);

@@ -31,7 +31,7 @@ pub(super) fn finish_exactly(
     while !optimal && sweeps < limits.max_sweeps {
         matrix.gather(problem, &choice);
         sweeps += evaluated(policy_values(&matrix, &mut values, &mut scratch))?;
-        improve(problem, &values, &mut backed, &mut greedy);
+        improve(problem.numbers(), &values, &mut backed, &mut greedy);
         sweeps += 1;
         let threshold = GAIN_TOLERANCE * sup_norm(&values);
         optimal = true;
@@ -49,7 +49,7 @@ pub(super) fn finish_exactly(
         matrix.gather_rows(problem.kernel, problem.gamma, &rows, reward);
         sweeps += evaluated(policy_values(&matrix, &mut values, &mut scratch))?;
     }
-    let backup = improve(problem, &values, &mut backed, &mut greedy);
+    let backup = improve(problem.numbers(), &values, &mut backed, &mut greedy);
     let mut swept = vec![0.0; values.len()];
     let policy_change = matrix.sweep(&values, &mut swept);
     sweeps += 2;

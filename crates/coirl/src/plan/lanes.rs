@@ -5,8 +5,8 @@
 
 #![allow(unsafe_code)] // unchecked gathers and calls into target-feature functions
 
+use super::real::Real;
 use crate::model::Kernel;
-use std::ops::{Add, Mul, Sub};
 
 /// Which vector instructions may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
@@ -39,27 +39,6 @@ impl Simd {
         #[cfg(not(target_arch = "x86_64"))]
         Simd::Portable
     }
-}
-
-/// A number of a lane.
-pub(crate) trait Real:
-    Copy + PartialOrd + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Send + Sync
-{
-    const ZERO: Self;
-    const LOWEST: Self;
-    const HIGHEST: Self;
-}
-
-impl Real for f32 {
-    const ZERO: f32 = 0.0;
-    const LOWEST: f32 = f32::NEG_INFINITY;
-    const HIGHEST: f32 = f32::INFINITY;
-}
-
-impl Real for f64 {
-    const ZERO: f64 = 0.0;
-    const LOWEST: f64 = f64::NEG_INFINITY;
-    const HIGHEST: f64 = f64::INFINITY;
 }
 
 /// `L` numbers side by side, one per reward, on a cache line of their own.

@@ -8,12 +8,11 @@
 use super::certificate::{Certificate, Horizon, Status};
 use super::evaluate::{self, OccupancyScratch, chosen_feature_expectations};
 use super::exact::TIE_TOLERANCE;
-use super::lanes::{
-    LaneBackup, LaneChange, LaneChoice, Lanes, PairReward, Real, choose_lanes, improve_lanes, reward_lanes,
-};
+use super::lanes::{LaneBackup, LaneChange, LaneChoice, Lanes, PairReward, choose_lanes, improve_lanes, reward_lanes};
 use super::linear::ROUNDING;
 use super::planner::{Accuracy, Method, Plan, Planner, Start, start_value};
 use super::policy::{Policy, pairs_of};
+use super::real::Real;
 use crate::error::{Error, Result, check_finite};
 use crate::model::{Criterion, Features, Mdp, Reward};
 use rayon::prelude::*;
@@ -110,8 +109,6 @@ struct Many<'a, 'm> {
     planner: &'a Planner,
     mdp: &'a Mdp<'m>,
     options: ManyOptions,
-    /// The kernel's probabilities in single precision.
-    p: Vec<f32>,
     in_blocks: bool,
     cache: PolicyCache,
 }
@@ -131,8 +128,7 @@ struct BlockReward {
 impl<'a, 'm> Many<'a, 'm> {
     fn new(planner: &'a Planner, mdp: &'a Mdp<'m>, options: ManyOptions) -> Self {
         let in_blocks = matches!(mdp.criterion(), Criterion::Discounted { .. }) && planner.method == Method::Automatic;
-        let p = if in_blocks { mdp.kernel().probabilities().iter().map(|&p| p as f32).collect() } else { Vec::new() };
-        Self { planner, mdp, options, p, in_blocks, cache: PolicyCache::default() }
+        Self { planner, mdp, options, in_blocks, cache: PolicyCache::default() }
     }
 
     fn plan_block(&self, first: usize, weights: &[f64]) -> Result<Vec<PlannedReward>> {
@@ -227,7 +223,7 @@ impl<'a, 'm> Many<'a, 'm> {
                 self.planner.simd,
                 LaneBackup {
                     kernel,
-                    p: &self.p,
+                    p: kernel.single_precision(),
                     gamma: gamma as f32,
                     reward: &reward.scaled,
                     reward_per_row: reward.per_row,

@@ -5,7 +5,9 @@
 //! [`evaluate`] turns policies into values, occupancies and feature expectations.
 
 mod absorption;
+mod automatic;
 mod average;
+mod candidates;
 mod certificate;
 pub mod evaluate;
 mod exact;
@@ -17,6 +19,7 @@ mod many;
 mod planner;
 mod policy;
 mod problem;
+mod real;
 mod sweep;
 
 pub use certificate::{Certificate, Status};

@@ -1,5 +1,6 @@
 //! One planning problem as the inner loops see it: distinct rows, one reward each.
 
+use super::sweep::Numbers;
 use crate::error::{Error, Result};
 use crate::model::{Kernel, Mdp, Pairs, Reward};
 
@@ -55,6 +56,24 @@ impl<'a> Problem<'a> {
 
     pub(crate) fn pairs(&self) -> &Pairs {
         self.kernel.pairs()
+    }
+
+    /// What the inner loops read.
+    pub(crate) fn numbers(&self) -> Numbers<'_, f64> {
+        let (reward, reward_per_row) = match &self.reward {
+            RowReward::State(reward) => (*reward, false),
+            RowReward::Row { best, .. } => (&best[..], true),
+        };
+        let layout = self.kernel.layout();
+        Numbers {
+            state_rows: &layout.state_rows,
+            row_start: &layout.row_start,
+            next: &layout.next,
+            p: self.kernel.probabilities(),
+            gamma: self.gamma,
+            reward,
+            reward_per_row,
+        }
     }
 
     /// The longest row.

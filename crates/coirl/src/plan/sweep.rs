@@ -4,7 +4,8 @@
 
 #![allow(unsafe_code)] // unchecked gathers; every index was validated when the kernel was built
 
-use super::problem::{Problem, RowReward};
+use super::problem::Problem;
+use super::real::Real;
 use crate::model::Kernel;
 
 /// Least and largest change of a sweep: min and max over states of (new − old).
@@ -36,29 +37,57 @@ impl Change {
     }
 }
 
+/// The numbers of a problem in one precision.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Numbers<'a, T> {
+    /// The rows of state `s` are `state_rows[s]..state_rows[s + 1]`.
+    pub(crate) state_rows: &'a [u32],
+    /// The entries of row `r` are `row_start[r]..row_start[r + 1]`.
+    pub(crate) row_start: &'a [usize],
+    pub(crate) next: &'a [u32],
+    pub(crate) p: &'a [T],
+    pub(crate) gamma: T,
+    /// Per state, or per row.
+    pub(crate) reward: &'a [T],
+    pub(crate) reward_per_row: bool,
+}
+
+impl<T> Numbers<'_, T> {
+    /// The cheap part of the promises that the unchecked reads rely on; that successors are states and row starts ascend
+    /// is checked when a kernel is built, and kept by everything that selects rows of it.
+    fn check(&self, n_states: usize) {
+        assert_eq!(self.state_rows.len(), n_states + 1);
+        assert_eq!(self.p.len(), self.next.len());
+        let n_rows = self.row_start.len() - 1;
+        assert_eq!(self.state_rows[n_states] as usize, n_rows);
+        assert_eq!(self.row_start[n_rows], self.next.len());
+        assert_eq!(self.reward.len(), if self.reward_per_row { n_rows } else { n_states });
+    }
+}
+
 /// Σ p·v over one row, in four interleaved partial sums.
 ///
 /// # Safety
 /// Every entry of `next` must be below `v.len()`, and `next` and `p` of one length.
 #[inline(always)]
-unsafe fn expectation(next: &[u32], p: &[f64], v: &[f64]) -> f64 {
+unsafe fn expectation<T: Real>(next: &[u32], p: &[T], v: &[T]) -> T {
     debug_assert!(next.len() == p.len() && next.iter().all(|&s| (s as usize) < v.len()));
     // SAFETY: the caller promises the bounds.
     unsafe {
         let n = next.len();
         let at = |i: usize| *p.get_unchecked(i) * *v.get_unchecked(*next.get_unchecked(i) as usize);
-        let mut sums = [0.0; 4];
+        let mut sums = [T::ZERO; 4];
         let mut i = 0;
         while i + 4 <= n {
-            sums[0] += at(i);
-            sums[1] += at(i + 1);
-            sums[2] += at(i + 2);
-            sums[3] += at(i + 3);
+            sums[0] = sums[0] + at(i);
+            sums[1] = sums[1] + at(i + 1);
+            sums[2] = sums[2] + at(i + 2);
+            sums[3] = sums[3] + at(i + 3);
             i += 4;
         }
         let mut sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
         while i < n {
-            sum += at(i);
+            sum = sum + at(i);
             i += 1;
         }
         sum
@@ -66,49 +95,66 @@ unsafe fn expectation(next: &[u32], p: &[f64], v: &[f64]) -> f64 {
 }
 
 /// One Bellman backup: `out = max over rows of r + γ P v`, `choice` the first row that attains it.
-pub(crate) fn improve(problem: &Problem<'_>, v: &[f64], out: &mut [f64], choice: &mut [u32]) -> Change {
-    match &problem.reward {
-        RowReward::State(reward) => improve_rows::<false>(problem.kernel, problem.gamma, reward, v, out, choice),
-        RowReward::Row { best, .. } => improve_rows::<true>(problem.kernel, problem.gamma, best, v, out, choice),
+pub(crate) fn improve<T: Real>(numbers: Numbers<'_, T>, v: &[T], out: &mut [T], choice: &mut [u32]) -> Change {
+    match numbers.reward_per_row {
+        false => improve_rows::<T, false, false>(numbers, v, out, choice, &mut []),
+        true => improve_rows::<T, true, false>(numbers, v, out, choice, &mut []),
     }
 }
 
-fn improve_rows<const PER_ROW: bool>(
-    kernel: &Kernel,
-    gamma: f64,
-    reward: &[f64],
-    v: &[f64],
-    out: &mut [f64],
+/// [`improve`] that also keeps r + γ P v of every row in `q`.
+pub(crate) fn improve_keeping<T: Real>(
+    numbers: Numbers<'_, T>,
+    v: &[T],
+    out: &mut [T],
     choice: &mut [u32],
+    q: &mut Vec<T>,
 ) -> Change {
-    let layout = kernel.layout();
-    let n_states = kernel.n_states();
-    assert!(v.len() == n_states && out.len() == n_states && choice.len() == n_states);
-    assert_eq!(reward.len(), if PER_ROW { kernel.n_rows() } else { n_states });
-    let (starts, next, p) = (&layout.row_start[..], &layout.next[..], kernel.probabilities());
-    let mut change = Change::NONE;
+    q.resize(numbers.row_start.len() - 1, T::ZERO);
+    match numbers.reward_per_row {
+        false => improve_rows::<T, false, true>(numbers, v, out, choice, q),
+        true => improve_rows::<T, true, true>(numbers, v, out, choice, q),
+    }
+}
+
+fn improve_rows<T: Real, const PER_ROW: bool, const KEEP: bool>(
+    numbers: Numbers<'_, T>,
+    v: &[T],
+    out: &mut [T],
+    choice: &mut [u32],
+    kept: &mut [T],
+) -> Change {
+    let Numbers { state_rows, row_start, next, p, gamma, reward, .. } = numbers;
+    let n_states = v.len();
+    numbers.check(n_states);
+    assert!(out.len() == n_states && choice.len() == n_states);
+    let (mut lo, mut hi) = (T::HIGHEST, T::LOWEST);
     for s in 0..n_states {
-        let (first, end) = (layout.state_rows[s] as usize, layout.state_rows[s + 1] as usize);
-        let mut best = f64::NEG_INFINITY;
+        let (first, end) = (state_rows[s] as usize, state_rows[s + 1] as usize);
+        let mut best = T::LOWEST;
         let mut best_row = first;
         for row in first..end {
-            // SAFETY: a kernel's row starts ascend to the number of entries, and its successors are states.
+            // SAFETY: row starts ascend to the number of entries, and successors are states.
             let expected = unsafe {
-                let (from, to) = (*starts.get_unchecked(row), *starts.get_unchecked(row + 1));
+                let (from, to) = (*row_start.get_unchecked(row), *row_start.get_unchecked(row + 1));
                 expectation(next.get_unchecked(from..to), p.get_unchecked(from..to), v)
             };
-            let q = if PER_ROW { reward[row] + gamma * expected } else { expected };
+            let q = reward[if PER_ROW { row } else { s }] + gamma * expected;
+            if KEEP {
+                kept[row] = q;
+            }
             if q > best {
                 best = q;
                 best_row = row;
             }
         }
-        let value = if PER_ROW { best } else { reward[s] + gamma * best };
-        change.add(value - v[s]);
-        out[s] = value;
+        let difference = best - v[s];
+        lo = if difference < lo { difference } else { lo };
+        hi = if difference > hi { difference } else { hi };
+        out[s] = best;
         choice[s] = best_row as u32;
     }
-    change
+    Change { lo: lo.into(), hi: hi.into() }
 }
 
 /// The transition matrix and reward of one policy, with its rows gathered into one piece of memory.

@@ -1,0 +1,229 @@
+//! The automatic method: measures how fast backups converge and does what suits.
+//!
+//! * Where a backup takes off a good share of the span, backups go on over the rows that may still become the best of
+//!   their state ([`Candidates`]), of which soon only one per state is left.
+//! * Where it does not, the current policy is evaluated by Krylov steps, as far as the next backup deserves.
+//!
+//! Either way the next backup over all rows decides, so the result is certified as in every other method.
+
+use super::Limits;
+use super::candidates::Candidates;
+use super::iterate::{Iterated, residual};
+use super::linear::{Scratch, reduce_value_residual};
+use super::problem::Problem;
+use super::sweep::{Change, Numbers, PolicyMatrix, improve_keeping};
+use std::cell::RefCell;
+
+/// A step that leaves more than this share of the residual is slow.
+const SLOW: f64 = 0.7;
+/// A policy is evaluated to at most this share of the last backup's residual.
+const EVALUATION_SHARE: f64 = 0.1;
+/// Most products with the policy's matrix between two backups.
+const MAX_PRODUCTS: usize = 60;
+/// Entries from which single precision saves more memory traffic than its detour costs.
+const SINGLE_PRECISION_ENTRIES: usize = 50_000;
+/// Cap of the sweeps in single precision, which is exhausted long before at the rates that are kept.
+const MAX_SINGLE_SWEEPS: usize = 100;
+/// Memory above this is given back after planning.
+const KEPT_BYTES: usize = 256 << 20;
+
+/// Buffers of the size of the kernel. Fresh memory of that size costs more than the planning it serves, so each thread
+/// keeps its own between plans.
+#[derive(Debug, Default)]
+struct Buffers {
+    candidates: Candidates<f64>,
+    q: Vec<f64>,
+    single: SingleBuffers,
+    matrix: PolicyMatrix,
+    scratch: Scratch,
+}
+
+#[derive(Debug, Default)]
+struct SingleBuffers {
+    candidates: Candidates<f32>,
+    q: Vec<f32>,
+    reward: Vec<f32>,
+    values: Vec<f32>,
+    backed: Vec<f32>,
+    choice: Vec<u32>,
+}
+
+thread_local! {
+    static BUFFERS: RefCell<Buffers> = RefCell::default();
+}
+
+pub(super) fn automatic(problem: &Problem<'_>, values: Vec<f64>, tolerance: f64, limits: Limits) -> Iterated {
+    BUFFERS.with(|buffers| match buffers.try_borrow_mut() {
+        Ok(mut buffers) => {
+            let reached = run(problem, values, tolerance, limits, &mut buffers);
+            if problem.kernel.n_entries() * 12 > KEPT_BYTES {
+                *buffers = Buffers::default();
+            }
+            reached
+        }
+        Err(_) => run(problem, values, tolerance, limits, &mut Buffers::default()),
+    })
+}
+
+fn run(problem: &Problem<'_>, mut values: Vec<f64>, tolerance: f64, limits: Limits, buffers: &mut Buffers) -> Iterated {
+    let n = values.len();
+    let gamma = problem.gamma;
+    let mut sweeps = 0;
+    if gamma < 1.0 && problem.kernel.n_entries() >= SINGLE_PRECISION_ENTRIES {
+        sweeps = approach(problem, &mut values, tolerance, &mut buffers.single);
+    }
+    let all = problem.numbers();
+    let mut state =
+        Iterated { values, backed: vec![0.0; n], choice: vec![0; n], change: Change::NONE, sweeps, converged: false };
+    let mut evaluated: Vec<u32> = Vec::new();
+    let mut first = None;
+    let mut before = f64::INFINITY;
+    loop {
+        state.change = improve_keeping(all, &state.values, &mut state.backed, &mut state.choice, &mut buffers.q);
+        state.sweeps += 1;
+        let now = residual(state.change, gamma);
+        state.converged = now <= tolerance;
+        if state.converged || state.sweeps >= limits.max_sweeps || !now.is_finite() {
+            return state;
+        }
+        let rate = now / before;
+        std::mem::swap(&mut state.values, &mut state.backed);
+        if rate > SLOW {
+            let goal = evaluation_goal(now, *first.get_or_insert(now)).max(0.5 * tolerance);
+            if evaluated != state.choice {
+                buffers.matrix.gather(problem, &state.choice);
+                evaluated.clone_from(&state.choice);
+            }
+            evaluate(&buffers.matrix, &mut state, now, goal, &mut buffers.scratch);
+            // Whatever the evaluation gained, a backup alone is known to be slow here.
+            before = 0.0;
+        } else if rate > 0.0 {
+            before = now;
+            buffers.candidates.reset();
+            buffers.candidates.drop_beyond(margin(state.change, rate), all, &buffers.q);
+            if !buffers.candidates.is_all() {
+                before = follow_candidates(all, &mut state, now, 0.5 * tolerance, buffers);
+            }
+        } else {
+            before = now;
+        }
+    }
+}
+
+/// Moves `values` towards the optimal ones, up to a constant, in single precision: half the memory traffic, and twice the
+/// values in a cache. Stops near `tolerance`, or where single precision or backups give no more. Rewards are scaled to one
+/// and values kept around zero to make the most of the digits. Returns the number of sweeps.
+fn approach(problem: &Problem<'_>, values: &mut [f64], tolerance: f64, buffers: &mut SingleBuffers) -> usize {
+    let scale = problem.reward.max_abs();
+    let double = problem.numbers();
+    let inverse = 1.0 / scale;
+    if !(inverse.is_finite() && inverse > 0.0) {
+        return 0;
+    }
+    let SingleBuffers { candidates, q, reward, values: v, backed, choice } = buffers;
+    candidates.reset();
+    reward.clear();
+    reward.extend(double.reward.iter().map(|r| (r * inverse) as f32));
+    let (low, high) = values.iter().fold((f64::MAX, f64::MIN), |(low, high), &x| (low.min(x), high.max(x)));
+    let centre = 0.5 * (low + high);
+    v.clear();
+    v.extend(values.iter().map(|x| ((x - centre) * inverse) as f32));
+    backed.clone_from(v);
+    choice.resize(v.len(), 0);
+    let all = Numbers {
+        state_rows: double.state_rows,
+        row_start: double.row_start,
+        next: double.next,
+        p: problem.kernel.single_precision(),
+        gamma: problem.gamma as f32,
+        reward,
+        reward_per_row: double.reward_per_row,
+    };
+    let mut before = f64::INFINITY;
+    let mut slow_sweeps = 0;
+    let mut sweeps = 0;
+    while sweeps < MAX_SINGLE_SWEEPS {
+        let change = improve_keeping(candidates.numbers(all), v, backed, choice, q);
+        sweeps += 1;
+        std::mem::swap(v, backed);
+        let shift = change.mid() as f32;
+        let mut size = 0.0_f32;
+        for x in v.iter_mut() {
+            *x -= shift;
+            size = if x.abs() > size { x.abs() } else { size };
+        }
+        let floor = 4.0 * f64::from(f32::EPSILON) * f64::from(size);
+        let span = change.span();
+        let rate = span / before;
+        before = span;
+        slow_sweeps = if rate > SLOW { slow_sweeps + 1 } else { 0 };
+        // Half the tolerance, so that the double-precision backup that follows does not miss it by a hair.
+        if span <= (tolerance * inverse).max(floor) || slow_sweeps == 2 || !span.is_finite() {
+            break;
+        }
+        if rate > 0.0 && rate < SLOW {
+            candidates.drop_beyond(margin(change, rate) as f32, all, q);
+        }
+    }
+    values.iter_mut().zip(v.iter()).for_each(|(value, x)| *value = f64::from(*x) * scale);
+    sweeps
+}
+
+/// How far below the best of its state a row may be and still become it.
+fn margin(change: Change, rate: f64) -> f64 {
+    change.span() / (1.0 - rate)
+}
+
+/// Backups over fewer and fewer candidates, until their residual is at `goal` or they slow down. Returns the residual
+/// reached.
+fn follow_candidates(
+    all: Numbers<'_, f64>,
+    state: &mut Iterated,
+    mut before: f64,
+    goal: f64,
+    buffers: &mut Buffers,
+) -> f64 {
+    loop {
+        let numbers = buffers.candidates.numbers(all);
+        let change = improve_keeping(numbers, &state.values, &mut state.backed, &mut state.choice, &mut buffers.q);
+        state.sweeps += 1;
+        std::mem::swap(&mut state.values, &mut state.backed);
+        let now = residual(change, all.gamma);
+        let rate = now / before;
+        if !(now > goal && rate <= SLOW) {
+            return now;
+        }
+        before = now;
+        buffers.candidates.drop_beyond(margin(change, rate), all, &buffers.q);
+    }
+}
+
+/// How well a policy deserves to be evaluated. Policy iteration converges quadratically near the end, so the nearer the
+/// backups are to their fixed point, the more an evaluation is worth.
+fn evaluation_goal(now: f64, first: f64) -> f64 {
+    now * (now / first).clamp(1e-3, EVALUATION_SHARE)
+}
+
+/// Sweeps of the policy until its own residual is at `goal`; Krylov steps from where a sweep leaves too much of it.
+fn evaluate(matrix: &PolicyMatrix, state: &mut Iterated, mut before: f64, goal: f64, scratch: &mut Scratch) {
+    let gamma = matrix.gamma;
+    for _ in 0..MAX_PRODUCTS {
+        let change = matrix.sweep(&state.values, &mut state.backed);
+        std::mem::swap(&mut state.values, &mut state.backed);
+        state.sweeps += 1;
+        let now = residual(change, gamma);
+        if now * gamma <= goal {
+            return;
+        }
+        if now > SLOW * before {
+            if gamma < 1.0 {
+                let shift = gamma * change.mid() / (1.0 - gamma);
+                state.values.iter_mut().for_each(|x| *x += shift);
+            }
+            let factor = (goal / now).clamp(1e-12, 0.5);
+            state.sweeps += reduce_value_residual(matrix, &mut state.values, factor, MAX_PRODUCTS, scratch);
+            return;
+        }
+        before = now;
+    }
+}
