@@ -9,7 +9,7 @@
 use super::Limits;
 use super::candidates::Candidates;
 use super::iterate::{Iterated, residual};
-use super::linear::{Scratch, reduce_value_residual};
+use super::linear::{Scratch, policy_values, reduce_value_residual};
 use super::problem::Problem;
 use super::sweep::{Change, Numbers, PolicyMatrix, improve_keeping};
 use std::cell::RefCell;
@@ -20,6 +20,8 @@ const SLOW: f64 = 0.7;
 const EVALUATION_SHARE: f64 = 0.1;
 /// Most products with the policy's matrix between two backups.
 const MAX_PRODUCTS: usize = 60;
+/// Evaluations without progress after which policies are evaluated outright.
+const MAX_STALLS: usize = 3;
 /// Entries from which single precision saves more memory traffic than its detour costs.
 const SINGLE_PRECISION_ENTRIES: usize = 50_000;
 /// Cap of the sweeps in single precision, which is exhausted long before at the rates that are kept.
@@ -78,6 +80,8 @@ fn run(problem: &Problem<'_>, mut values: Vec<f64>, tolerance: f64, limits: Limi
     let mut evaluated: Vec<u32> = Vec::new();
     let mut first = None;
     let mut before = f64::INFINITY;
+    let mut least = f64::INFINITY;
+    let mut stalls = 0;
     loop {
         state.change = improve_keeping(all, &state.values, &mut state.backed, &mut state.choice, &mut buffers.q);
         state.sweeps += 1;
@@ -89,13 +93,21 @@ fn run(problem: &Problem<'_>, mut values: Vec<f64>, tolerance: f64, limits: Limi
         let rate = now / before;
         std::mem::swap(&mut state.values, &mut state.backed);
         if rate > SLOW {
-            let goal = evaluation_goal(now, *first.get_or_insert(now)).max(0.5 * tolerance);
             if evaluated != state.choice {
                 buffers.matrix.gather(problem, &state.choice);
                 evaluated.clone_from(&state.choice);
             }
-            evaluate(&buffers.matrix, &mut state, now, goal, &mut buffers.scratch);
-            // Whatever the evaluation gained, a backup alone is known to be slow here.
+            // An evaluation to a share of the residual can be far off when the discount is near one. If the residual will
+            // not fall, policies are evaluated outright from here on: policy iteration, which ends.
+            stalls += usize::from(now > 0.9 * least);
+            least = least.min(now);
+            if stalls >= MAX_STALLS {
+                state.sweeps += policy_values(&buffers.matrix, &mut state.values, &mut buffers.scratch).products;
+            } else {
+                let goal = evaluation_goal(now, *first.get_or_insert(now)).max(0.5 * tolerance);
+                evaluate(&buffers.matrix, &mut state, now, goal, &mut buffers.scratch);
+            }
+            // A backup alone is known to be slow here.
             before = 0.0;
         } else if rate > 0.0 {
             before = now;

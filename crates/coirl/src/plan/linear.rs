@@ -42,6 +42,8 @@ pub(crate) struct Scratch {
     v: Vec<f64>,
     s: Vec<f64>,
     t: Vec<f64>,
+    /// Where the iteration began, to return to if it leads nowhere.
+    start: Vec<f64>,
 }
 
 impl Scratch {
@@ -85,16 +87,25 @@ pub(crate) fn policy_values(matrix: &PolicyMatrix, v: &mut Vec<f64>, scratch: &m
     solved
 }
 
-/// Reduces the residual of the values of a policy by `factor`, by Krylov steps from `v`.
+/// Reduces the residual of the values of a policy by `factor`, by Krylov steps from `v`; solves for the values outright
+/// where those get nowhere. Returns the products with the matrix.
 pub(crate) fn reduce_value_residual(
     matrix: &PolicyMatrix,
-    v: &mut [f64],
+    v: &mut Vec<f64>,
     factor: f64,
     max_products: usize,
     scratch: &mut Scratch,
 ) -> usize {
     scratch.resize(v.len());
-    bicgstab(matrix, Side::Values, &matrix.reward, v, |r, r0, _| r <= factor * r0, max_products, scratch).products
+    scratch.start.clone_from(v);
+    let first = residual(matrix, Side::Values, &matrix.reward, v, &mut scratch.r);
+    let goal = |r: f64, _: f64, _: &[f64]| r <= factor * first;
+    let solved = bicgstab(matrix, Side::Values, &matrix.reward, v, goal, max_products, scratch);
+    if solved.residual <= 0.5 * first {
+        return solved.products + 1;
+    }
+    v.clone_from(&scratch.start);
+    solved.products + 1 + policy_values(matrix, v, scratch).products
 }
 
 /// The discounted occupancy of a policy, `Σ γᵗ P(s_t = ·)` from `initial`, to a 1-norm residual of `tolerance` relative to
