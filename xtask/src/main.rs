@@ -1,1 +1,140 @@
-fn main() {}
+//! What a contributor runs: `cargo xtask <task>`.
+
+use clap::{Parser, Subcommand};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+/// Tasks of this repository.
+#[derive(Parser)]
+#[command(name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Checks formatting and lints and runs every test. What continuous integration runs.
+    Test,
+    /// Installs QuantEcon, mdpsolver and Storm into a virtual environment and compares them with this planner.
+    BenchPeers {
+        /// Write the result to docs/benchmarks.md.
+        #[arg(long)]
+        write: bool,
+        /// Seed of the problems (default: a fresh one).
+        #[arg(long)]
+        seed: Option<u64>,
+        /// Only these problems, such as P1,P5d.
+        #[arg(long)]
+        only: Option<String>,
+    },
+}
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().task {
+        Task::Test => test(),
+        Task::BenchPeers { write, seed, only } => bench_peers(write, seed, only),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("error: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+type Outcome = Result<(), String>;
+
+/// Formatting, lints, unit, integration and documentation tests: all in the release profile, so that the command line,
+/// the tests and the benchmarks share their builds.
+fn test() -> Outcome {
+    require_component("rustfmt", &["fmt", "--version"])?;
+    require_component("clippy", &["clippy", "--version"])?;
+    cargo(&["fmt", "--all", "--", "--check"])?;
+    cargo(&["clippy", "--release", "--workspace", "--all-targets", "--", "--deny", "warnings"])?;
+    if succeeds(Command::new("cargo").args(["nextest", "--version"])) {
+        cargo(&["nextest", "run", "--release", "--workspace", "--no-fail-fast"])?;
+    } else {
+        cargo(&["test", "--release", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"])?;
+    }
+    cargo(&["test", "--release", "--workspace", "--doc"])?;
+    run(Command::new("cargo")
+        .args(["doc", "--release", "--no-deps", "--package", "coirl"])
+        .env("RUSTDOCFLAGS", "--deny warnings"))
+}
+
+/// Installs a component of the toolchain where it is missing.
+fn require_component(name: &str, probe: &[&str]) -> Outcome {
+    if succeeds(Command::new("cargo").args(probe)) {
+        return Ok(());
+    }
+    run(Command::new("rustup").args(["component", "add", name]))
+}
+
+fn bench_peers(write: bool, seed: Option<u64>, only: Option<String>) -> Outcome {
+    let root = root();
+    let environment = root.join("target").join("peers");
+    let python = environment.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" });
+    if !python.exists() {
+        run(Command::new("python3").arg("-m").arg("venv").arg(&environment))?;
+    }
+    let requirements = root.join("crates/coirl/benches/peers-requirements.txt");
+    let pip = |arguments: &[&str]| {
+        run(Command::new(&python)
+            .args(["-m", "pip", "install", "--quiet"])
+            .args(arguments)
+            .arg("--requirement")
+            .arg(&requirements))
+    };
+    // ICU-Sepsis is wanted for its data file only, not for the simulators it depends on.
+    pip(&["--no-deps"])?;
+    run(Command::new(&python).args([
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "quantecon",
+        "mdpsolver",
+        "stormpy",
+        "numba",
+        "scipy",
+        "numpy",
+    ]))?;
+    let mut bench = Command::new("cargo");
+    bench.args(["bench", "--package", "coirl", "--bench", "peers", "--", "--python"]).arg(&python);
+    if let Some(seed) = seed {
+        bench.args(["--seed", &seed.to_string()]);
+    }
+    if let Some(only) = only {
+        bench.args(["--only", &only]);
+    }
+    if write {
+        bench.arg("--write").arg(root.join("docs/benchmarks.md"));
+    }
+    run(&mut bench)
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().map_or_else(PathBuf::new, Path::to_path_buf)
+}
+
+fn cargo(arguments: &[&str]) -> Outcome {
+    run(Command::new("cargo").args(arguments))
+}
+
+fn succeeds(command: &mut Command) -> bool {
+    command.output().is_ok_and(|output| output.status.success())
+}
+
+/// Runs a command in the root of the repository and shows it first.
+fn run(command: &mut Command) -> Outcome {
+    let shown = format!(
+        "{} {}",
+        command.get_program().display(),
+        command.get_args().map(|a| a.to_string_lossy()).collect::<Vec<_>>().join(" ")
+    );
+    eprintln!("\n$ {shown}");
+    let status = command.current_dir(root()).status().map_err(|error| format!("{shown}: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("{shown}: {status}")) }
+}

@@ -1,5 +1,6 @@
 //! All planners return the same policy, the values of brute force over all policies, and feature expectations that add up
 //! to them.
+#![allow(clippy::unwrap_used)] // a failed unwrap is a failed test
 
 mod random_models;
 

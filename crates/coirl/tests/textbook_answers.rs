@@ -1,4 +1,5 @@
 //! Problems whose answers are known in closed form.
+#![allow(clippy::unwrap_used)] // a failed unwrap is a failed test
 
 use coirl::model::{ActionId, Cmdp, Criterion, Dynamics, Features, Kernel, StateId};
 use coirl::plan::{Method, Planner, Policy, Status, evaluate};
@@ -47,10 +48,7 @@ fn actions(policy: &Policy) -> Vec<u32> {
 /// Puterman (1994), example 3.1.1: two states, the first with two actions, at discount 0.95.
 #[test]
 fn putermans_two_states() {
-    let rows = vec![
-        vec![(vec![(0, 0.5), (1, 0.5)], 5.0), (vec![(1, 1.0)], 10.0)],
-        vec![(vec![(1, 1.0)], -1.0)],
-    ];
+    let rows = vec![vec![(vec![(0, 0.5), (1, 0.5)], 5.0), (vec![(1, 1.0)], 10.0)], vec![(vec![(1, 1.0)], -1.0)]];
     let model = model(&rows, Criterion::discounted(0.95).unwrap()).unwrap();
     let mdp = model.shared_mdp().unwrap();
     // v(s2) = −1/0.05; staying half the time: (5 + 0.475·v2)/(1 − 0.475); leaving: 10 + 0.95·v2.
@@ -117,9 +115,7 @@ fn model_from_chain(rows: &Rows, gamma: f64) -> Cmdp {
 #[test]
 fn a_cycle() {
     let (n, gamma) = (500, 0.9999);
-    let rows: Vec<_> = (0..n)
-        .map(|s| vec![(vec![((s + 1) % n, 1.0)], f64::from(u8::from(s == 0))); 2])
-        .collect();
+    let rows: Vec<_> = (0..n).map(|s| vec![(vec![((s + 1) % n, 1.0)], f64::from(u8::from(s == 0))); 2]).collect();
     let model = model_from_chain(&rows, gamma);
     let mdp = model.shared_mdp().unwrap();
     let plan = Planner::default().plan(&mdp, &mdp.reward(&[1.0]).unwrap()).unwrap();
@@ -132,7 +128,8 @@ fn a_cycle() {
 
 #[test]
 fn discount_zero_is_greedy() {
-    let rows = vec![vec![(vec![(0, 1.0)], 1.0), (vec![(1, 1.0)], 3.0), (vec![(1, 1.0)], 3.0)], vec![(vec![(0, 1.0)], -2.0)]];
+    let rows =
+        vec![vec![(vec![(0, 1.0)], 1.0), (vec![(1, 1.0)], 3.0), (vec![(1, 1.0)], 3.0)], vec![(vec![(0, 1.0)], -2.0)]];
     let model = model(&rows, Criterion::discounted(0.0).unwrap()).unwrap();
     let mdp = model.shared_mdp().unwrap();
     for method in METHODS {
@@ -164,10 +161,8 @@ fn finite_horizon() {
 #[test]
 fn total_reward_until_absorption() {
     // Action 0 is absorbed with probability 1/2 per step (2 steps), action 1 with 1/4 (4 steps); each step costs 1.
-    let rows = vec![
-        vec![(vec![(0, 0.75), (1, 0.25)], -1.0), (vec![(0, 0.5), (1, 0.5)], -1.0)],
-        vec![(vec![(1, 1.0)], 0.0)],
-    ];
+    let rows =
+        vec![vec![(vec![(0, 0.75), (1, 0.25)], -1.0), (vec![(0, 0.5), (1, 0.5)], -1.0)], vec![(vec![(1, 1.0)], 0.0)]];
     let model = model(&rows, Criterion::discounted(1.0).unwrap()).unwrap();
     assert_eq!(model.criterion(), Criterion::TotalReward);
     let mdp = model.shared_mdp().unwrap().starting_in(StateId(0)).unwrap();
@@ -188,10 +183,7 @@ fn total_reward_until_absorption() {
 #[test]
 fn average_reward() {
     // State 0: stay for 1 per step, or go to 1 and back for (0 + 3)/2 per step.
-    let rows = vec![
-        vec![(vec![(0, 0.5), (1, 0.5)], 1.0), (vec![(1, 1.0)], 0.0)],
-        vec![(vec![(0, 1.0)], 3.0)],
-    ];
+    let rows = vec![vec![(vec![(0, 0.5), (1, 0.5)], 1.0), (vec![(1, 1.0)], 0.0)], vec![(vec![(0, 1.0)], 3.0)]];
     let model = model(&rows, Criterion::Average).unwrap();
     let mdp = model.shared_mdp().unwrap();
     let reward = mdp.reward(&[1.0]).unwrap();

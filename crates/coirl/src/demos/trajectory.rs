@@ -20,10 +20,10 @@ impl Trajectory {
     /// Draws a trajectory of `transitions` steps from the start distribution. The same seed and number give the same
     /// trajectory; different numbers are independent.
     pub fn sample(mdp: &Mdp<'_>, policy: &Policy, transitions: usize, seed: u64, number: u64) -> Result<Self> {
-        if let Policy::Staged(stages) = policy {
-            if transitions > stages.len() {
-                return Err(Error::shape("policy (stages)", format!("at least {transitions}"), stages.len()));
-            }
+        if let Policy::Staged(stages) = policy
+            && transitions > stages.len()
+        {
+            return Err(Error::shape("policy (stages)", format!("at least {transitions}"), stages.len()));
         }
         let n_stages = if let Policy::Staged(stages) = policy { stages.len() } else { 1 };
         let stages = stage_distributions(mdp.pairs(), policy, n_stages)?;

@@ -79,7 +79,7 @@ impl Planner {
     ) -> Result<()> {
         self.check()?;
         let k = mdp.features().n_features();
-        if weights.len() % k != 0 {
+        if !weights.len().is_multiple_of(k) {
             return Err(Error::shape("weights", format!("[any number, {k}]"), format!("{} numbers", weights.len())));
         }
         check_finite("weights", weights)?;
@@ -435,7 +435,7 @@ impl<const L: usize> Pace<L> {
         if (0..L).all(|l| residual[l] <= target[l] || !residual[l].is_finite()) {
             return true;
         }
-        if self.sweeps % SETTLING_SWEEPS != 0 {
+        if !self.sweeps.is_multiple_of(SETTLING_SWEEPS) {
             return false;
         }
         let too_slow = (0..L).any(|l| {
@@ -463,8 +463,10 @@ fn largest<T: Real, const L: usize>(v: &[Lanes<T, L>]) -> [T; L] {
 /// Feature expectations by policy. They depend on the policy alone, so a hit changes nothing but the time.
 #[derive(Default)]
 struct PolicyCache {
-    known: Mutex<HashMap<Box<[u32]>, Arc<[f64]>>>,
+    known: Mutex<ExpectationsByPolicy>,
 }
+
+type ExpectationsByPolicy = HashMap<Box<[u32]>, Arc<[f64]>>;
 
 impl PolicyCache {
     fn get(&self, chosen: &[u32]) -> Option<Arc<[f64]>> {

@@ -167,10 +167,10 @@ impl Planner {
     /// Refuses settings outside their range.
     pub(crate) fn check(&self) -> Result<()> {
         let bad = |name, value: String, reason| Err(Error::InvalidSetting { name, value, reason });
-        if let Accuracy::Tolerance(tolerance) = self.accuracy {
-            if !(tolerance > 0.0 && tolerance.is_finite()) {
-                return bad("tolerance", tolerance.to_string(), "expected a positive number");
-            }
+        if let Accuracy::Tolerance(tolerance) = self.accuracy
+            && !(tolerance > 0.0 && tolerance.is_finite())
+        {
+            return bad("tolerance", tolerance.to_string(), "expected a positive number");
         }
         if self.limits.max_sweeps == 0 {
             return bad("max_sweeps", "0".into(), "expected at least 1");

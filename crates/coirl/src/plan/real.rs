@@ -9,30 +9,16 @@ pub(crate) trait Real:
     const ZERO: Self;
     const LOWEST: Self;
     const HIGHEST: Self;
-    const EPSILON: f64;
-
-    /// The nearest number of this precision.
-    fn nearest(x: f64) -> Self;
 }
 
 impl Real for f32 {
     const ZERO: f32 = 0.0;
     const LOWEST: f32 = f32::NEG_INFINITY;
     const HIGHEST: f32 = f32::INFINITY;
-    const EPSILON: f64 = f32::EPSILON as f64;
-
-    fn nearest(x: f64) -> f32 {
-        x as f32
-    }
 }
 
 impl Real for f64 {
     const ZERO: f64 = 0.0;
     const LOWEST: f64 = f64::NEG_INFINITY;
     const HIGHEST: f64 = f64::INFINITY;
-    const EPSILON: f64 = f64::EPSILON;
-
-    fn nearest(x: f64) -> f64 {
-        x
-    }
 }

@@ -1,5 +1,6 @@
 //! Small random models for property tests: admissible sets, absorbing and unreachable states, repeated rows, zero
 //! probabilities, rewards per state and per pair, discounts from 0 to 0.9999.
+#![allow(clippy::unwrap_used)] // a failed unwrap is a failed test
 #![allow(dead_code)] // each test file uses a part
 
 use coirl::model::{ActionId, Cmdp, Criterion, Dynamics, Features, Kernel, Mdp, Reward, SparseRows};

@@ -1,0 +1,458 @@
+//! This planner against QuantEcon, mdpsolver and Storm on the same problems, interleaved in one run.
+//!
+//! Run it through `cargo xtask bench-peers`, which installs the peers. The problems are drawn from a fresh seed, every answer
+//! is compared with ours, and what is reported is the median over the runs of CPU time on one thread.
+//!
+//! P1 driving; P2a, P2b random 5,000 × 5 × 20 at discount 0.7 and 0.95; P3 ICU-Sepsis at 0.99; P4 random 100,000 × 4 × 10 at
+//! 0.99; P5b, P5c: P2a, P2b with 1,000 rewards from 40 features; P5d: P1 with 1,000 rewards.
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // a benchmark may stop where it stands
+
+use coirl::domains::{Driving, Garnet};
+use coirl::model::{Cmdp, Criterion, Dynamics, Features, Kernel, Mdp};
+use coirl::plan::{ManyOptions, Method, Planner, evaluate};
+use cpu_time::{ProcessTime, ThreadTime};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Instant;
+
+const RUNS: usize = 11;
+const TOLERANCE: f64 = 1e-6;
+const MANY: usize = 1000;
+/// Rewards per run that a peer solves of the thousand; its time is scaled up.
+const PEER_SHARE: usize = 10;
+
+struct Options {
+    python: PathBuf,
+    seed: u64,
+    only: Option<String>,
+    write: Option<PathBuf>,
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let value = |name: &str| arguments.iter().position(|a| a == name).and_then(|i| arguments.get(i + 1)).cloned();
+    if let Some(name) = value("--memory") {
+        return report_memory(&name);
+    }
+    let Some(python) = value("--python") else {
+        println!("peers: run `cargo xtask bench-peers`, which installs the peers and passes their interpreter");
+        return;
+    };
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    let seed = value("--seed").map_or(now, |s| s.parse().unwrap());
+    let only = value("--only");
+    run(&Options { python: python.into(), seed, only, write: value("--write").map(PathBuf::from) });
+}
+
+fn run(options: &Options) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut report = String::new();
+    println!("seed {}, {RUNS} interleaved runs, one thread, CPU time, Bellman residual {TOLERANCE:e}", options.seed);
+    let mut peers: Vec<Peer> = ["quantecon", "mdpsolver", "storm"].map(|name| Peer::start(options, name)).into();
+    for problem in problems(options, folder.path()) {
+        if options.only.as_ref().is_none_or(|only| only.split(',').any(|name| name == problem.name)) {
+            let section = compare(&problem, &mut peers, folder.path());
+            println!("{section}");
+            report.push_str(&section);
+        }
+    }
+    report.push_str(&memory_section());
+    println!("{}", memory_section());
+    if let Some(path) = &options.write {
+        std::fs::write(path, page(options, &peers, &report)).unwrap();
+    }
+}
+
+/// A model with the rewards to plan for.
+struct Problem {
+    name: &'static str,
+    what: String,
+    model: Cmdp,
+    /// Row-major, one row of weights per reward.
+    weights: Vec<f64>,
+    many: bool,
+}
+
+impl Problem {
+    fn rewards(&self) -> impl Iterator<Item = &[f64]> {
+        self.weights.chunks_exact(self.model.n_features())
+    }
+}
+
+fn problems(options: &Options, folder: &Path) -> Vec<Problem> {
+    let driving = Driving::default().build().unwrap();
+    let garnet = |n_states, n_actions, n_successors, n_features, discount, offset| {
+        let seed = options.seed.wrapping_add(offset);
+        Garnet { n_states, n_actions, n_successors, n_features, discount, seed, ..Garnet::default() }.build().unwrap()
+    };
+    let each_feature = || (0..RUNS * RUNS).map(|i| f64::from(u8::from(i / RUNS == i % RUNS))).collect::<Vec<_>>();
+    let uniform = |n: usize, offset: u64| sequence(options.seed.wrapping_add(offset), n);
+    let random = |what: &str| format!("random sparse, {what}");
+    vec![
+        Problem {
+            name: "P1",
+            what: "driving, 1,531 × 3, discount 0.9".into(),
+            model: driving.clone(),
+            weights: uniform(3 * RUNS, 1),
+            many: false,
+        },
+        Problem {
+            name: "P2a",
+            what: random("5,000 × 5 × 20, discount 0.7"),
+            model: garnet(5_000, 5, 20, RUNS, 0.7, 2),
+            weights: each_feature(),
+            many: false,
+        },
+        Problem {
+            name: "P2b",
+            what: random("5,000 × 5 × 20, discount 0.95"),
+            model: garnet(5_000, 5, 20, RUNS, 0.95, 3),
+            weights: each_feature(),
+            many: false,
+        },
+        Problem {
+            name: "P3",
+            what: "ICU-Sepsis, 716 × 25, discount 0.99".into(),
+            model: icu_sepsis(options, folder),
+            weights: vec![1.0; RUNS],
+            many: false,
+        },
+        Problem {
+            name: "P4",
+            what: random("100,000 × 4 × 10, discount 0.99"),
+            model: garnet(100_000, 4, 10, RUNS, 0.99, 4),
+            weights: each_feature(),
+            many: false,
+        },
+        Problem {
+            name: "P5b",
+            what: "P2a with 1,000 rewards from 40 features".into(),
+            model: garnet(5_000, 5, 20, 40, 0.7, 5),
+            weights: uniform(40 * MANY, 6),
+            many: true,
+        },
+        Problem {
+            name: "P5c",
+            what: "P2b with 1,000 rewards from 40 features".into(),
+            model: garnet(5_000, 5, 20, 40, 0.95, 7),
+            weights: uniform(40 * MANY, 8),
+            many: true,
+        },
+        Problem {
+            name: "P5d",
+            what: "P1 with 1,000 rewards uniform in [−1, 1]³".into(),
+            model: driving,
+            weights: uniform(3 * MANY, 9),
+            many: true,
+        },
+    ]
+}
+
+/// Numbers in [−1, 1) by SplitMix64.
+fn sequence(seed: u64, n: usize) -> Vec<f64> {
+    let mut state = seed;
+    let mut next = || {
+        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 52) as f64 - 1.0
+    };
+    (0..n).map(|_| next()).collect()
+}
+
+/// ICU-Sepsis as its package ships it, with the survival state as the only feature.
+fn icu_sepsis(options: &Options, folder: &Path) -> Cmdp {
+    let path = folder.join("icu_sepsis.npz");
+    let status = Command::new(&options.python).arg(script()).arg("icu-sepsis").arg(&path).status().unwrap();
+    assert!(status.success(), "writing ICU-Sepsis failed");
+    let mut archive = zip::ZipArchive::new(File::open(&path).unwrap()).unwrap();
+    let mut array = |name: &str| {
+        let mut bytes = Vec::new();
+        archive.by_name(&format!("{name}.npy")).unwrap().read_to_end(&mut bytes).unwrap();
+        bytes
+    };
+    let starts: Vec<i64> = npyz::NpyFile::new(&array("indptr")[..]).unwrap().into_vec().unwrap();
+    let next: Vec<i32> = npyz::NpyFile::new(&array("indices")[..]).unwrap().into_vec().unwrap();
+    let p: Vec<f64> = npyz::NpyFile::new(&array("data")[..]).unwrap().into_vec().unwrap();
+    let survival: Vec<f64> = npyz::NpyFile::new(&array("rewards")[..]).unwrap().into_vec().unwrap();
+    let n_states = survival.len();
+    let starts: Vec<usize> = starts.iter().map(|&x| x as usize).collect();
+    let next: Vec<i64> = next.iter().map(|&x| i64::from(x)).collect();
+    let kernel = Kernel::from_csr(n_states, (starts.len() - 1) / n_states, &starts, &next, &p, None).unwrap();
+    let features = Features::per_state(n_states, 1, survival).unwrap();
+    let initial = vec![1.0 / n_states as f64; n_states];
+    Cmdp::new(Dynamics::Shared(kernel), features, initial, Criterion::discounted(0.99).unwrap()).unwrap()
+}
+
+fn compare(problem: &Problem, peers: &mut [Peer], folder: &Path) -> String {
+    let mdp = problem.model.shared_mdp().unwrap();
+    let path = folder.join(format!("{}.npz", problem.name));
+    let rewards: Vec<Vec<f64>> = problem
+        .rewards()
+        .take(if problem.many { RUNS * PEER_SHARE } else { RUNS })
+        .map(|w| match mdp.reward(w).unwrap() {
+            coirl::model::Reward::State(values) => values,
+            coirl::model::Reward::Pair(_) => unreachable!("the benchmark's rewards are per state"),
+        })
+        .collect();
+    write_problem(&path, &mdp, &rewards);
+    let scale = if problem.many { MANY as f64 / PEER_SHARE as f64 } else { 1.0 };
+    let share = if problem.many { PEER_SHARE } else { 1 };
+
+    // A pilot run of every variant chooses the best one of each peer; QuantEcon's default is kept beside it.
+    let mut rivals: Vec<Rival> = Vec::new();
+    for (index, peer) in peers.iter_mut().enumerate() {
+        let variants = peer.load(&path);
+        let mut pilots: Vec<(f64, String)> =
+            variants.into_iter().map(|v| (peer.solve(&v, 0, share, None).0, v)).collect();
+        pilots.sort_by(|a, b| a.0.total_cmp(&b.0));
+        for (rank, (_, variant)) in pilots.iter().enumerate() {
+            if rank == 0 || (peer.name == "quantecon" && variant == "mpi-20") {
+                rivals.push(Rival { peer: index, variant: variant.clone(), times: Vec::new() });
+            }
+        }
+    }
+    let mut ours = Vec::new();
+    let mut exact = Vec::new();
+    let (mut wall_one, mut wall_two) = (Vec::new(), Vec::new());
+    let one = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    let two = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+    let tolerant = Planner::to_tolerance(Method::Automatic, TOLERANCE);
+    let values_file = folder.join("values.npy");
+    let mut worst: f64 = 0.0;
+    for run in 0..RUNS {
+        if problem.many {
+            let many = |planner: Planner| {
+                let options = ManyOptions { feature_expectations: true, values: false };
+                planner.plan_many(&mdp, &problem.weights, options, |_| ControlFlow::Continue(())).unwrap();
+            };
+            let wall = Instant::now();
+            let cpu = ProcessTime::now();
+            one.install(|| many(tolerant));
+            ours.push(cpu.elapsed().as_secs_f64());
+            wall_one.push(wall.elapsed().as_secs_f64());
+            let wall = Instant::now();
+            two.install(|| many(tolerant));
+            wall_two.push(wall.elapsed().as_secs_f64());
+            let cpu = ProcessTime::now();
+            one.install(|| many(Planner::default()));
+            exact.push(cpu.elapsed().as_secs_f64());
+        } else {
+            let reward = mdp.reward(problem.rewards().nth(run).unwrap()).unwrap();
+            let cpu = ThreadTime::now();
+            tolerant.plan(&mdp, &reward).unwrap();
+            ours.push(cpu.elapsed().as_secs_f64());
+            let cpu = ThreadTime::now();
+            Planner::default().plan(&mdp, &reward).unwrap();
+            exact.push(cpu.elapsed().as_secs_f64());
+        }
+        for rival in &mut rivals {
+            let peer = &mut peers[rival.peer];
+            let (seconds, residual) = peer.solve(&rival.variant, run * share, (run + 1) * share, Some(&values_file));
+            assert!(residual <= 1.001 * TOLERANCE, "{} {} stopped at residual {residual:e}", peer.name, rival.variant);
+            rival.times.push(seconds * scale);
+            worst = worst.max(largest_difference(&mdp, &values_file, &rewards[run * share..(run + 1) * share]));
+        }
+    }
+    let allowed = 2.0 * TOLERANCE / (1.0 - mdp.criterion().discount());
+    assert!(worst <= allowed, "{}: a peer's values differ from ours by {worst:e}", problem.name);
+
+    let mut section = String::new();
+    let _ = writeln!(section, "### {}: {}\n", problem.name, problem.what);
+    let what = if problem.many { "coirl, with feature expectations" } else { "coirl" };
+    let own = median(&mut ours);
+    let _ = writeln!(section, "| planner | time | ratio |\n|---|---|---|");
+    let _ = writeln!(section, "| **{what}** | {} | 1 |", seconds(own));
+    let exact = median(&mut exact);
+    let _ = writeln!(section, "| {what}, exact | {} | {:.2} |", seconds(exact), exact / own);
+    for rival in &mut rivals {
+        let time = median(&mut rival.times);
+        let name = &peers[rival.peer].name;
+        let _ = writeln!(section, "| {name} {} | {} | **{:.1}** |", rival.variant, seconds(time), time / own);
+    }
+    let _ = writeln!(section, "\nLargest difference of the values from ours: {worst:.1e}.");
+    if problem.many {
+        let speedup = median(&mut wall_one) / median(&mut wall_two);
+        let _ = writeln!(section, "Two threads: {speedup:.2} times as fast as one (wall clock).");
+    }
+    section.push('\n');
+    section
+}
+
+struct Rival {
+    peer: usize,
+    variant: String,
+    times: Vec<f64>,
+}
+
+fn median(times: &mut [f64]) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
+}
+
+fn seconds(x: f64) -> String {
+    if x < 1.0 { format!("{:.2} ms", 1e3 * x) } else { format!("{x:.2} s") }
+}
+
+/// Sup norm of (peer's values − exact values).
+fn largest_difference(mdp: &Mdp<'_>, path: &Path, rewards: &[Vec<f64>]) -> f64 {
+    let values: Vec<f64> = npyz::NpyFile::new(BufReader::new(File::open(path).unwrap())).unwrap().into_vec().unwrap();
+    let mut worst: f64 = 0.0;
+    for (row, reward) in values.chunks_exact(mdp.n_states()).zip(rewards) {
+        let reward = coirl::model::Reward::per_state(reward.clone()).unwrap();
+        let exact = Planner::default().plan(mdp, &reward).unwrap();
+        worst = row.iter().zip(&exact.values).fold(worst, |worst, (a, b)| worst.max((a - b).abs()));
+    }
+    worst
+}
+
+/// A peer in a process of its own.
+struct Peer {
+    name: String,
+    version: String,
+    _process: Child,
+    requests: ChildStdin,
+    answers: BufReader<ChildStdout>,
+}
+
+fn script() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/peers.py")
+}
+
+impl Peer {
+    fn start(options: &Options, name: &str) -> Self {
+        let mut command = Command::new(&options.python);
+        command.arg(script()).arg(name).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut process = command.spawn().unwrap();
+        let requests = process.stdin.take().unwrap();
+        let answers = BufReader::new(process.stdout.take().unwrap());
+        Self { name: name.into(), version: String::new(), _process: process, requests, answers }
+    }
+
+    fn ask(&mut self, request: Value) -> Value {
+        writeln!(self.requests, "{request}").unwrap();
+        let mut line = String::new();
+        self.answers.read_line(&mut line).unwrap();
+        let answer: Value = serde_json::from_str(&line).unwrap_or_else(|_| panic!("{} said {line:?}", self.name));
+        assert!(answer.get("error").is_none(), "{}: {}", self.name, answer["error"]);
+        answer
+    }
+
+    fn load(&mut self, path: &Path) -> Vec<String> {
+        let answer = self.ask(json!({"op": "load", "path": path}));
+        self.version = answer["version"].as_str().unwrap_or_default().to_owned();
+        answer["variants"].as_array().unwrap().iter().map(|v| v.as_str().unwrap().to_owned()).collect()
+    }
+
+    /// CPU seconds and the residual reached.
+    fn solve(&mut self, variant: &str, from: usize, to: usize, values: Option<&Path>) -> (f64, f64) {
+        let request =
+            json!({"op": "solve", "rewards": [from, to], "variant": variant, "tolerance": TOLERANCE, "values": values});
+        let answer = self.ask(request);
+        (answer["cpu_s"].as_f64().unwrap(), answer["residual"].as_f64().unwrap())
+    }
+}
+
+/// The problem as the peers read it.
+fn write_problem(path: &Path, mdp: &Mdp<'_>, rewards: &[Vec<f64>]) {
+    let mut archive = zip::ZipWriter::new(File::create(path).unwrap());
+    let stored =
+        zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored).large_file(true);
+    let (mut starts, mut next, mut p) = (vec![0_i64], Vec::new(), Vec::new());
+    for pair in 0..mdp.pairs().len() {
+        for (s, probability) in mdp.kernel().successors(pair) {
+            next.push(s as i32);
+            p.push(probability);
+        }
+        starts.push(next.len() as i64);
+    }
+    let n = mdp.n_states() as u64;
+    let mut put = |name: &str, bytes: Vec<u8>| {
+        archive.start_file(format!("{name}.npy"), stored).unwrap();
+        archive.write_all(&bytes).unwrap();
+    };
+    put("indptr", npy(&[starts.len() as u64], &starts));
+    put("indices", npy(&[next.len() as u64], &next));
+    put("data", npy(&[p.len() as u64], &p));
+    put("n_states", npy(&[], &[n as i64]));
+    put("n_actions", npy(&[], &[mdp.pairs().n_actions() as i64]));
+    put("discount", npy(&[], &[mdp.criterion().discount()]));
+    put("rewards", npy(&[rewards.len() as u64, n], &rewards.concat()));
+    archive.finish().unwrap();
+}
+
+fn npy<T: npyz::AutoSerialize + Copy>(shape: &[u64], values: &[T]) -> Vec<u8> {
+    use npyz::WriterBuilder;
+    let mut bytes = Vec::new();
+    let mut writer = npyz::WriteOptions::new().default_dtype().shape(shape).writer(&mut bytes).begin_nd().unwrap();
+    writer.extend(values.iter().copied()).unwrap();
+    writer.finish().unwrap();
+    bytes
+}
+
+/// Plans a large problem in a process of its own and prints the model's and the planner's peak memory.
+fn report_memory(name: &str) {
+    let (model, weights) = match name {
+        "P4" => {
+            let garnet =
+                Garnet { n_states: 100_000, n_successors: 10, n_features: 1, discount: 0.99, ..Garnet::default() };
+            (garnet.build().unwrap(), vec![1.0])
+        }
+        _ => {
+            let garnet = Garnet { n_states: 5_000, n_actions: 5, n_successors: 20, n_features: 1, ..Garnet::default() };
+            let plain = garnet.build().unwrap();
+            let features = Features::indicators(plain.pairs()).unwrap();
+            let weights = sequence(1, features.n_features());
+            let model =
+                Cmdp::new(plain.dynamics().clone(), features, plain.initial().to_vec(), plain.criterion()).unwrap();
+            (model, weights)
+        }
+    };
+    let before = resident("VmRSS");
+    let mdp = model.shared_mdp().unwrap();
+    let plan = Planner::default().plan(&mdp, &mdp.reward(&weights).unwrap()).unwrap();
+    let mu = evaluate::feature_expectations(&mdp, &plan.policy).unwrap();
+    assert_eq!(mu.len(), weights.len());
+    println!("{before} {}", resident("VmHWM"));
+}
+
+/// A line of this process's memory in MiB.
+fn resident(field: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with(field)).unwrap_or_default();
+    line.split_whitespace().nth(1).and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) / 1024
+}
+
+fn memory_section() -> String {
+    let measure = |name: &str| {
+        let output = Command::new(std::env::current_exe().unwrap()).args(["--memory", name]).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let numbers: Vec<u64> = text.split_whitespace().map(|x| x.parse().unwrap()).collect();
+        (numbers[0], numbers[1])
+    };
+    let (p4, indicators) = (measure("P4"), measure("indicators"));
+    format!(
+        "### Memory\n\n| problem | with the model built | peak while planning exactly, with feature expectations |\n|---|---|---|\n\
+         | P4 | {} MiB | {} MiB |\n| 5,000 states × 5,005 features | {} MiB | {} MiB |\n\n",
+        p4.0, p4.1, indicators.0, indicators.1
+    )
+}
+
+fn page(options: &Options, peers: &[Peer], report: &str) -> String {
+    let versions: Vec<String> = peers.iter().map(|peer| format!("{} {}", peer.name, peer.version)).collect();
+    format!(
+        "# Planning speed\n\nWritten by `cargo xtask bench-peers --write`. Seed {}; median of {RUNS} interleaved runs; CPU time on one \
+         thread; all planners run to a sup-norm Bellman residual of {TOLERANCE:e}, and *exact* is this planner's default, where the \
+         policy is greedy for its own exactly evaluated values. Ratios are what to read: the times depend on the machine.\n\n\
+         Peers: {}. Of each peer the fastest variant of a pilot run is shown (QuantEcon's default, mpi-20, beside it); peers \
+         do not compute feature expectations.\n\n{report}",
+        options.seed,
+        versions.join(", ")
+    )
+}
