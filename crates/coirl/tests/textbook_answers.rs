@@ -11,8 +11,11 @@ const METHODS: [Method; 4] = [
     Method::PolicyIteration,
 ];
 
+/// Per state and action: successors with their probabilities, and the reward.
+type Rows = [Vec<(Vec<(usize, f64)>, f64)>];
+
 /// A model with one feature, the reward, from `rows[s][a] = (successors, reward)`; missing actions are inadmissible.
-fn model(rows: &[Vec<(Vec<(usize, f64)>, f64)>], criterion: Criterion) -> coirl::Result<Cmdp> {
+fn model(rows: &Rows, criterion: Criterion) -> coirl::Result<Cmdp> {
     let n_states = rows.len();
     let n_actions = rows.iter().map(Vec::len).max().unwrap();
     let mut transitions = vec![0.0; n_states * n_actions * n_states];
@@ -83,8 +86,6 @@ fn a_long_chain() {
         }
     }
 }
-
-type Rows = [Vec<(Vec<(usize, f64)>, f64)>];
 
 fn gamma_power(gamma: f64, exponent: usize) -> f64 {
     gamma.powf(exponent as f64)

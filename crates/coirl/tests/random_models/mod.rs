@@ -8,16 +8,16 @@ use proptest::prelude::*;
 
 /// What a random model is built from.
 #[derive(Debug, Clone)]
-pub struct Sketch {
-    pub n_states: usize,
-    pub n_actions: usize,
-    pub transitions: Vec<f64>,
-    pub admissible: Vec<bool>,
-    pub features: Vec<f64>,
-    pub per_pair: bool,
-    pub initial: Vec<f64>,
-    pub discount: f64,
-    pub weights: Vec<f64>,
+pub(crate) struct Sketch {
+    pub(crate) n_states: usize,
+    pub(crate) n_actions: usize,
+    pub(crate) transitions: Vec<f64>,
+    pub(crate) admissible: Vec<bool>,
+    pub(crate) features: Vec<f64>,
+    pub(crate) per_pair: bool,
+    pub(crate) initial: Vec<f64>,
+    pub(crate) discount: f64,
+    pub(crate) weights: Vec<f64>,
 }
 
 const N_FEATURES: usize = 3;
@@ -33,7 +33,7 @@ fn distribution(n: usize) -> impl Strategy<Value = Vec<f64>> {
     })
 }
 
-pub fn sketches(max_states: usize, max_actions: usize) -> impl Strategy<Value = Sketch> {
+pub(crate) fn sketches(max_states: usize, max_actions: usize) -> impl Strategy<Value = Sketch> {
     (1..=max_states, 1..=max_actions, any::<bool>()).prop_flat_map(|(n_states, n_actions, per_pair)| {
         let rows = prop::collection::vec(distribution(n_states), n_states * n_actions);
         // What happens to a state: nothing, it absorbs, or its actions all do the same.
@@ -68,15 +68,15 @@ pub fn sketches(max_states: usize, max_actions: usize) -> impl Strategy<Value = 
 }
 
 impl Sketch {
-    pub fn kernel(&self) -> Kernel {
+    pub(crate) fn kernel(&self) -> Kernel {
         Kernel::from_dense(self.n_states, self.n_actions, &self.transitions, Some(&self.admissible)).unwrap()
     }
 
-    pub fn model(&self) -> Cmdp {
+    pub(crate) fn model(&self) -> Cmdp {
         self.model_with(Criterion::discounted(self.discount).unwrap())
     }
 
-    pub fn model_with(&self, criterion: Criterion) -> Cmdp {
+    pub(crate) fn model_with(&self, criterion: Criterion) -> Cmdp {
         let kernel = self.kernel();
         let features = if self.per_pair {
             let rows: Vec<usize> = (0..self.n_states * self.n_actions).filter(|&row| self.admissible[row]).collect();
@@ -93,7 +93,7 @@ impl Sketch {
 }
 
 /// V^π by Gaussian elimination on (I − γP) v = r: independent of the library's solvers.
-pub fn dense_values(mdp: &Mdp<'_>, reward: &Reward, actions: &[ActionId]) -> Vec<f64> {
+pub(crate) fn dense_values(mdp: &Mdp<'_>, reward: &Reward, actions: &[ActionId]) -> Vec<f64> {
     let n = mdp.n_states();
     let gamma = mdp.criterion().discount();
     let mut system = vec![vec![0.0; n + 1]; n];
@@ -107,7 +107,7 @@ pub fn dense_values(mdp: &Mdp<'_>, reward: &Reward, actions: &[ActionId]) -> Vec
 }
 
 /// Solves an augmented system by elimination with row pivoting.
-pub fn solve(mut system: Vec<Vec<f64>>) -> Vec<f64> {
+pub(crate) fn solve(mut system: Vec<Vec<f64>>) -> Vec<f64> {
     let n = system.len();
     for column in 0..n {
         let pivot = (column..n).max_by(|&a, &b| system[a][column].abs().total_cmp(&system[b][column].abs())).unwrap();
@@ -126,7 +126,7 @@ pub fn solve(mut system: Vec<Vec<f64>>) -> Vec<f64> {
 }
 
 /// Every deterministic stationary policy.
-pub fn all_policies(mdp: &Mdp<'_>) -> Vec<Vec<ActionId>> {
+pub(crate) fn all_policies(mdp: &Mdp<'_>) -> Vec<Vec<ActionId>> {
     (0..mdp.n_states()).fold(vec![Vec::new()], |policies, s| {
         let extend = |policy: Vec<ActionId>| {
             mdp.pairs().of_state(s).map(move |pair| {
@@ -140,7 +140,7 @@ pub fn all_policies(mdp: &Mdp<'_>) -> Vec<Vec<ActionId>> {
 }
 
 /// The best value of each state over all deterministic policies.
-pub fn brute_force_values(mdp: &Mdp<'_>, reward: &Reward) -> Vec<f64> {
+pub(crate) fn brute_force_values(mdp: &Mdp<'_>, reward: &Reward) -> Vec<f64> {
     let mut best = vec![f64::NEG_INFINITY; mdp.n_states()];
     for policy in all_policies(mdp) {
         let values = dense_values(mdp, reward, &policy);
@@ -149,6 +149,6 @@ pub fn brute_force_values(mdp: &Mdp<'_>, reward: &Reward) -> Vec<f64> {
     best
 }
 
-pub fn largest(values: &[f64]) -> f64 {
+pub(crate) fn largest(values: &[f64]) -> f64 {
     values.iter().fold(0.0, |most: f64, x| most.max(x.abs()))
 }
