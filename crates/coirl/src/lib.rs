@@ -55,6 +55,7 @@
 //! # Ok::<(), coirl::Error>(())
 //! ```
 
+pub mod artifact;
 pub mod demos;
 pub mod domains;
 mod error;
