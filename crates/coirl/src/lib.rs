@@ -1,4 +1,5 @@
 //! Inverse reinforcement learning in contextual Markov decision processes.
+pub mod artifact;
 pub mod demos;
 pub mod domains;
 mod error;

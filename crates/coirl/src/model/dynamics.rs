@@ -93,6 +93,20 @@ impl Mixture {
         Ok(Self { layout: Arc::new(layout), n_kernels: width, probabilities })
     }
 
+    /// A mixture from a checked pattern and `n_kernels` probabilities per entry, kept bit for bit.
+    pub(crate) fn from_parts(layout: Layout, n_kernels: usize, probabilities: Vec<f64>) -> Result<Self> {
+        layout.check_probabilities(n_kernels, &probabilities)?;
+        Ok(Self { layout: Arc::new(layout), n_kernels, probabilities })
+    }
+
+    pub(crate) fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    pub(crate) fn probabilities(&self) -> &[f64] {
+        &self.probabilities
+    }
+
     /// Number of base kernels.
     pub fn n_kernels(&self) -> usize {
         self.n_kernels

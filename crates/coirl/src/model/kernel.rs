@@ -4,7 +4,7 @@
 //! points at its row. Planning sweeps over distinct rows only, which on ICU-Sepsis means 2,920 rows instead of 17,900.
 
 use super::pairs::Pairs;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, check_length};
 use std::sync::Arc;
 
 /// How far from one a row of probabilities may sum; what is off is divided out.
@@ -27,6 +27,102 @@ pub(crate) struct Layout {
     pub(crate) row_start: Vec<usize>,
     /// Successor state of each entry; ascending within a row.
     pub(crate) next: Vec<u32>,
+}
+
+impl Layout {
+    /// A pattern from its parts, as a file holds them. Refuses parts that do not fit together.
+    pub(crate) fn checked(
+        pairs: Arc<Pairs>,
+        pair_row: Vec<u32>,
+        state_rows: Vec<u32>,
+        row_start: Vec<usize>,
+        next: Vec<u32>,
+    ) -> Result<Self> {
+        let n_states = pairs.n_states();
+        check_length("pair_row", pairs.len(), pair_row.len())?;
+        check_length("state_rows", n_states + 1, state_rows.len())?;
+        let n_rows = row_start.len().saturating_sub(1);
+        check_row_starts("row_start", &row_start, n_rows, next.len())?;
+        if state_rows[0] != 0 || state_rows[n_states] as usize != n_rows {
+            let found = format!("{} to {}", state_rows[0], state_rows[n_states]);
+            return Err(Error::shape("state_rows", format!("0 to {n_rows}"), found));
+        }
+        for state in 0..n_states {
+            // Rows are numbered in the order in which the actions first use them, and each is used.
+            let mut unused = state_rows[state];
+            for pair in pairs.of_state(state) {
+                let row = pair_row[pair];
+                if row < state_rows[state] || row > unused {
+                    let expected = format!("a row from {} to {unused} for pair {pair}", state_rows[state]);
+                    return Err(Error::shape("pair_row", expected, row));
+                }
+                unused += u32::from(row == unused);
+            }
+            if unused != state_rows[state + 1] {
+                let expected = format!("{unused} after state {state}, the rows its actions use");
+                return Err(Error::shape("state_rows", expected, state_rows[state + 1]));
+            }
+        }
+        let layout = Self { pairs, pair_row, state_rows, row_start, next };
+        for row in 0..n_rows {
+            let successors = &layout.next[layout.row_start[row]..layout.row_start[row + 1]];
+            if !successors.is_sorted_by(|a, b| a < b) {
+                return Err(Error::shape(
+                    "next",
+                    "successors in ascending order",
+                    format!("another order in row {row}"),
+                ));
+            }
+            match successors.last() {
+                Some(&last) if (last as usize) < n_states => {}
+                Some(&last) => {
+                    let (state, action) = layout.first_use(row);
+                    return Err(Error::SuccessorOutOfRange { state, action, next: last.into(), n_states });
+                }
+                None => {
+                    return Err(Error::shape("row_start", "at least one entry per row", format!("none in row {row}")));
+                }
+            }
+        }
+        Ok(layout)
+    }
+
+    /// Refuses probabilities that are none or do not sum to one; `width` numbers per entry, each a kernel of its own.
+    /// Unlike [`KernelBuilder`], which cleans what people write, this changes nothing.
+    pub(crate) fn check_probabilities(&self, width: usize, probabilities: &[f64]) -> Result<()> {
+        let expected = self.next.len().checked_mul(width).filter(|&n| n > 0);
+        if expected != Some(probabilities.len()) {
+            let expected = format!("[{}, {width}]", self.next.len());
+            return Err(Error::shape("probabilities", expected, format!("{} numbers", probabilities.len())));
+        }
+        for row in 0..self.row_start.len() - 1 {
+            let entries = self.row_start[row]..self.row_start[row + 1];
+            for kernel in 0..width {
+                let mut sum = 0.0;
+                for entry in entries.clone() {
+                    let value = probabilities[entry * width + kernel];
+                    if !(0.0..=1.0 + ROW_SUM_TOLERANCE).contains(&value) {
+                        let (state, action) = self.first_use(row);
+                        let next = self.next[entry] as usize;
+                        return Err(Error::InvalidProbability { state, action, next, value });
+                    }
+                    sum += value;
+                }
+                if (sum - 1.0).abs() > ROW_SUM_TOLERANCE {
+                    let (state, action) = self.first_use(row);
+                    return Err(Error::RowNotStochastic { state, action, sum });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// State and lowest action of a row.
+    fn first_use(&self, row: usize) -> (usize, usize) {
+        let state = self.state_rows.partition_point(|&first| first as usize <= row) - 1;
+        let pair = self.pairs.of_state(state).find(|&pair| self.pair_row[pair] as usize == row);
+        (state, pair.map_or(0, |pair| self.pairs.action(pair).index()))
+    }
 }
 
 /// P(s' | s, a), sparse and validated.
@@ -89,6 +185,12 @@ impl Kernel {
             }
         }
         builder.finish()
+    }
+
+    /// A kernel from a checked pattern and the probabilities of its entries, kept bit for bit.
+    pub(crate) fn from_parts(layout: Layout, probabilities: Vec<f64>) -> Result<Self> {
+        layout.check_probabilities(1, &probabilities)?;
+        Ok(Self::from_layout(Arc::new(layout), probabilities))
     }
 
     pub(crate) fn from_layout(layout: Arc<Layout>, probabilities: Vec<f64>) -> Self {

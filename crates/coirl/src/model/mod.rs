@@ -18,5 +18,6 @@ pub use context::{Context, ContextSpace};
 pub use criterion::Criterion;
 pub use dynamics::{Clusters, Dynamics, Mixture};
 pub use features::{Features, Reward, SparseRows};
+pub(crate) use kernel::Layout;
 pub use kernel::{Kernel, KernelBuilder};
 pub use pairs::{ActionId, Pairs, StateId};

@@ -1,0 +1,99 @@
+//! What is saved and how it is versioned.
+//!
+//! A model is kept in one of two files:
+//!
+//! | file | for | content |
+//! |---|---|---|
+//! | `.npz` | exchange with NumPy and SciPy | plain arrays under documented keys |
+//! | `.safetensors` | this library | the model bit for bit, versioned |
+//!
+//! [`read_model`] goes by what a file holds, [`write_model`] by the extension. The keys of both are listed in
+//! `docs/model-files.md`.
+//!
+//! Files are not trusted. Nothing is allocated on the word of a header: sizes are compared with the bytes that are there,
+//! arrays are read in pieces, and the content passes the constructors of [`crate::model`], which refuse whatever is no
+//! model. Arrays go straight from the file into the model, so reading needs little more memory than the model itself.
+
+mod archive;
+mod atomic;
+mod nearest;
+mod npy;
+mod npz;
+mod safetensors;
+
+pub use atomic::write_atomically;
+
+use crate::error::{Error, Result};
+use crate::model::Cmdp;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// How a zip archive begins: with its first entry, or with its end when it has none.
+const ZIP_MAGIC: [&[u8]; 2] = [b"PK\x03\x04", b"PK\x05\x06"];
+const NPY_MAGIC: &[u8] = b"\x93NUMPY";
+
+/// Reads a model from an `.npz` or a `.safetensors` file, whatever its name says.
+///
+/// Refuses, with the file and where possible the key and the index, what is damaged, unknown or no model.
+pub fn read_model(path: &Path) -> Result<Cmdp> {
+    let io_error = |source| Error::Io { path: path.to_owned(), source };
+    let metadata = std::fs::metadata(path).map_err(io_error)?;
+    if metadata.is_dir() {
+        return Err(format_error(path, "is a folder; expected a .npz or .safetensors file"));
+    }
+    if !metadata.is_file() {
+        return Err(format_error(path, "is not a regular file; expected a .npz or .safetensors file"));
+    }
+    let mut file = File::open(path).map_err(io_error)?;
+    let mut start = Vec::new();
+    file.by_ref().take(9).read_to_end(&mut start).map_err(io_error)?;
+    let size = metadata.len();
+    if start.is_empty() {
+        Err(format_error(path, "is empty; expected a .npz or .safetensors file"))
+    } else if ZIP_MAGIC.iter().any(|magic| start.starts_with(magic)) {
+        npz::read(path, file, size)
+    } else if start.starts_with(NPY_MAGIC) {
+        Err(format_error(path, "is a single NumPy array; a model needs several, as numpy.savez writes them"))
+    } else if start.get(8) == Some(&b'{') {
+        safetensors::read(path, file, size)
+    } else {
+        Err(format_error(path, "is neither a .npz archive nor a .safetensors file"))
+    }
+}
+
+/// Writes a model as `.npz` or `.safetensors`, by the extension of `path`. The same model gives the same bytes.
+///
+/// The file appears whole or not at all; see [`write_atomically`].
+pub fn write_model(path: &Path, model: &Cmdp) -> Result<()> {
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("npz") => npz::write(path, model),
+        Some("safetensors") => safetensors::write(path, model),
+        _ => Err(format_error(path, "does not end in .npz or .safetensors, the two formats of a model")),
+    }
+}
+
+fn format_error(path: &Path, reason: impl Into<String>) -> Error {
+    Error::Format { path: path.to_owned(), reason: reason.into() }
+}
+
+/// A named array of a file, for messages.
+#[derive(Debug, Clone)]
+struct Place {
+    path: PathBuf,
+    /// "key" in an archive, "tensor" in a safetensors file.
+    noun: &'static str,
+    name: String,
+}
+
+impl Place {
+    /// The array, and what is wrong with it.
+    fn refuse(&self, reason: impl std::fmt::Display) -> Error {
+        format_error(&self.path, format!("{} \"{}\" {reason}", self.noun, self.name))
+    }
+
+    /// One entry of the array, and what is wrong with it.
+    fn refuse_entry(&self, index: usize, reason: impl std::fmt::Display) -> Error {
+        format_error(&self.path, format!("{} \"{}\"[{index}] {reason}", self.noun, self.name))
+    }
+}
