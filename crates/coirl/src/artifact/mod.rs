@@ -19,9 +19,11 @@ mod atomic;
 mod nearest;
 mod npy;
 mod npz;
+mod numbers;
 mod safetensors;
 
 pub use atomic::write_atomically;
+pub use numbers::read_numbers;
 
 use crate::error::{Error, Result};
 use crate::model::Cmdp;

@@ -1,0 +1,240 @@
+//! `coirl domain`: the models that are built in.
+
+use crate::arguments::{Global, PAGE};
+use crate::destination::{note, to_stdout, to_terminal};
+use crate::domains::{CATALOGUE, Domain, DrivingArgs, GarnetArgs, GridArgs};
+use crate::failure::{Failure, Outcome};
+use crate::numbers::bytes;
+use crate::summary::Summary;
+use crate::text;
+use clap::{Args, Subcommand};
+use serde_json::json;
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  coirl domain list
+  coirl domain show driving
+  coirl domain export driving --actions 3 --polarity code --out model.npz";
+
+const SHOW_EXAMPLES: &str = "\
+Examples:
+  coirl domain show driving
+  coirl domain show grid --width 5 --height 5
+  coirl domain show garnet --states 1000 --kernels 3 --seed 7 --json";
+
+const EXPORT_EXAMPLES: &str = "\
+Examples:
+  coirl domain export driving --actions 3 --polarity code --out model.npz
+  coirl domain export grid --discount 0.95 --out grid.safetensors
+  coirl domain export garnet --states 1000 --seed 7 --out random.npz";
+
+const EXPLANATION: &str = "\
+The built-in domains are complete models: `list` names them, `show` explains one in numbers, `export` writes it to a file \
+that NumPy (.npz) or this program (.npz, .safetensors) can read. `coirl plan` also takes their names in place of a file.";
+
+const LIST_EXPLANATION: &str = "Names every built-in domain with one line about it.";
+
+const SHOW_EXPLANATION: &str = "\
+Builds the domain with the given options and says how many states, actions and features it has, which states can be \
+reached, how sparse its transitions are, where it starts and what it optimises. Every domain has its own options: see \
+`coirl domain show driving --help`.";
+
+const EXPORT_EXPLANATION: &str = "\
+Builds the domain with the given options and writes it as .npz (arrays that NumPy reads) or .safetensors. The file \
+appears whole or not at all. Every domain has its own options: see `coirl domain export driving --help`.";
+
+const GRID: &str = "\
+Cells on a torus: left, up, right and down, and whoever leaves on one side enters on the other. Every cell has its own \
+feature, so the weights are the rewards of the cells.";
+
+const DRIVING: &str = "\
+Car A holds the speed it chose at the start and changes its place on the road; other cars come towards it in one of \
+three lanes. Features: speed, collision, off-road.";
+
+const GARNET: &str = "\
+Random successors with random probabilities and random features, drawn from --seed. With several kernels the dynamics \
+are mixtures, weighted by the context.";
+
+/// List, explain or export the built-in models
+#[derive(Debug, Args)]
+#[command(
+    before_help = EXPLANATION,
+    after_help = EXAMPLES,
+    help_template = PAGE,
+    disable_help_subcommand = true
+)]
+pub(crate) struct DomainArgs {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// List the domains
+    #[command(
+        before_help = LIST_EXPLANATION,
+        after_help = "Examples:\n  coirl domain list\n  coirl domain list --json",
+        help_template = PAGE
+    )]
+    List,
+    /// Explain a domain in numbers
+    #[command(
+        before_help = SHOW_EXPLANATION,
+        after_help = SHOW_EXAMPLES,
+        help_template = PAGE,
+        disable_help_subcommand = true,
+        subcommand_value_name = "NAME",
+        subcommand_help_heading = "Domains"
+    )]
+    Show {
+        #[command(subcommand)]
+        domain: Show,
+    },
+    /// Write a domain to a model file
+    #[command(
+        before_help = EXPORT_EXPLANATION,
+        after_help = EXPORT_EXAMPLES,
+        help_template = PAGE,
+        disable_help_subcommand = true,
+        subcommand_value_name = "NAME",
+        subcommand_help_heading = "Domains"
+    )]
+    Export {
+        #[command(subcommand)]
+        domain: Export,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+enum Show {
+    /// Cyclic grid world
+    #[command(
+        before_help = GRID,
+        after_help = "Examples:\n  coirl domain show grid\n  coirl domain show grid --width 5 --height 5",
+        help_template = PAGE
+    )]
+    Grid(GridArgs),
+    /// Driving simulator
+    #[command(
+        before_help = DRIVING,
+        after_help = "Examples:\n  coirl domain show driving\n  coirl domain show driving --actions 2 --polarity paper",
+        help_template = PAGE
+    )]
+    Driving(DrivingArgs),
+    /// Random sparse model
+    #[command(
+        before_help = GARNET,
+        after_help = "Examples:\n  coirl domain show garnet\n  coirl domain show garnet --states 1000 --kernels 3 --seed 7",
+        help_template = PAGE
+    )]
+    Garnet(GarnetArgs),
+}
+
+#[derive(Debug, Subcommand)]
+enum Export {
+    /// Cyclic grid world
+    #[command(
+        before_help = GRID,
+        after_help = "Examples:\n  coirl domain export grid --out grid.npz\n  coirl domain export grid --width 5 --height 5 --out grid.npz",
+        help_template = PAGE
+    )]
+    Grid(WithOut<GridArgs>),
+    /// Driving simulator
+    #[command(
+        before_help = DRIVING,
+        after_help = "Examples:\n  coirl domain export driving --out driving.npz\n  coirl domain export driving --actions 2 --polarity paper --out driving.npz",
+        help_template = PAGE
+    )]
+    Driving(WithOut<DrivingArgs>),
+    /// Random sparse model
+    #[command(
+        before_help = GARNET,
+        after_help = "Examples:\n  coirl domain export garnet --out garnet.npz\n  coirl domain export garnet --states 1000 --kernels 3 --seed 7 --out garnet.npz",
+        help_template = PAGE
+    )]
+    Garnet(WithOut<GarnetArgs>),
+}
+
+/// A domain's options and where to write it.
+#[derive(Debug, Args)]
+struct WithOut<A: Args> {
+    #[command(flatten)]
+    domain: A,
+    /// File to write: .npz or .safetensors
+    #[arg(long, short, value_name = "FILE")]
+    out: PathBuf,
+}
+
+pub(crate) fn run(args: DomainArgs, global: &Global) -> Result<Outcome, Failure> {
+    match args.action {
+        Action::List => list(global)?,
+        Action::Show { domain } => {
+            let domain = match domain {
+                Show::Grid(args) => Domain::Grid(args),
+                Show::Driving(args) => Domain::Driving(args),
+                Show::Garnet(args) => Domain::Garnet(args),
+            };
+            show(&domain, global)?;
+        }
+        Action::Export { domain } => {
+            let (domain, out) = match domain {
+                Export::Grid(args) => (Domain::Grid(args.domain), args.out),
+                Export::Driving(args) => (Domain::Driving(args.domain), args.out),
+                Export::Garnet(args) => (Domain::Garnet(args.domain), args.out),
+            };
+            export(&domain, out, global)?;
+        }
+    }
+    Ok(Outcome::Done)
+}
+
+fn list(global: &Global) -> Result<(), Failure> {
+    if global.json {
+        let entries: Vec<_> = CATALOGUE.iter().map(|(name, about)| json!({"name": name, "about": about})).collect();
+        return to_stdout(|out| Ok(writeln!(out, "{}", json!({ "domains": entries }))?));
+    }
+    let rows = CATALOGUE.iter().map(|(name, about)| vec![name.to_string(), about.to_string()]).collect();
+    to_terminal(|out| Ok(text::table(out, &["domain", "about"], &[], rows)?))
+}
+
+fn show(domain: &Domain, global: &Global) -> Result<(), Failure> {
+    let model = domain.build(global.seed)?;
+    let summary = Summary::of(&model)?;
+    if global.json {
+        let line = serde_json::to_string(&summary).map_err(std::io::Error::from)?;
+        return to_stdout(|out| Ok(writeln!(out, "{line}")?));
+    }
+    let name = domain.name();
+    to_terminal(|out| {
+        text::title(out, &model.names().model)?;
+        summary.write(out)?;
+        writeln!(out)?;
+        text::title(out, "Try")?;
+        if Domain::named(name).as_ref() == Some(domain) {
+            return Ok(writeln!(out, "  {}", summary.example(name, domain.example_weights()))?);
+        }
+        let file = format!("{name}.npz");
+        writeln!(out, "  {} --out {file}", typed_export_command())?;
+        Ok(writeln!(out, "  {}", summary.example(&file, domain.example_weights()))?)
+    })
+}
+
+/// The command that was typed, with `export` in place of `show`.
+fn typed_export_command() -> String {
+    let typed: Vec<String> = std::env::args().skip(1).collect();
+    let words = typed.iter().map(|word| if word == "show" { "export" } else { word.as_str() });
+    format!("coirl {}", words.collect::<Vec<_>>().join(" "))
+}
+
+fn export(domain: &Domain, out: PathBuf, global: &Global) -> Result<(), Failure> {
+    let model = domain.build(global.seed)?;
+    coirl::artifact::write_model(&out, &model)?;
+    let size = std::fs::metadata(&out).map_err(|error| Failure::in_file(&out, error))?.len();
+    if global.json {
+        let written = json!({"file": out.display().to_string(), "bytes": size, "domain": domain.name()});
+        return to_stdout(|stdout| Ok(writeln!(stdout, "{written}")?));
+    }
+    note(global.quiet, &format!("wrote {} ({})", out.display(), bytes(size)));
+    Ok(())
+}

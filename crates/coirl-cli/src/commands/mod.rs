@@ -1,0 +1,18 @@
+//! One file per command.
+
+pub(crate) mod completions;
+pub(crate) mod domain;
+pub(crate) mod info;
+pub(crate) mod plan;
+
+use crate::arguments::{Cli, Command};
+use crate::failure::{Failure, Outcome};
+
+pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
+    match cli.command {
+        Command::Domain(args) => domain::run(args, &cli.global),
+        Command::Plan(args) => plan::run(*args, &cli.global),
+        Command::Info(args) => info::run(&args, &cli.global),
+        Command::Completions(args) => completions::run(&args),
+    }
+}

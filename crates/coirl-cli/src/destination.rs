@@ -1,0 +1,47 @@
+//! Where results go: standard output, or a file that appears whole or not at all.
+
+use crate::failure::Failure;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+/// Writes bytes to standard output.
+pub(crate) fn to_stdout(write: impl FnOnce(&mut dyn Write) -> Result<(), Failure>) -> Result<(), Failure> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    write(&mut out)?;
+    Ok(out.flush()?)
+}
+
+/// Writes styled text to standard output; styles are dropped where colour is not wanted.
+pub(crate) fn to_terminal(write: impl FnOnce(&mut dyn Write) -> Result<(), Failure>) -> Result<(), Failure> {
+    let mut out = anstream::stdout().lock();
+    write(&mut out)?;
+    Ok(out.flush()?)
+}
+
+/// Writes a file; whatever fails inside `write` leaves `path` as it was.
+pub(crate) fn to_file(
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<File>) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let mut failure = None;
+    let written = coirl::artifact::write_atomically(path, |file| {
+        write(file).map_err(|reason| {
+            failure = Some(reason);
+            io::Error::other("not finished")
+        })
+    });
+    match failure {
+        Some(failure) => Err(failure),
+        None => Ok(written?),
+    }
+}
+
+/// One line on standard error, unless asked to be quiet.
+pub(crate) fn note(quiet: bool, line: &str) {
+    if !quiet {
+        let dim = anstyle::Style::new().dimmed();
+        // A note that nobody can read is no reason to fail.
+        let _ = writeln!(anstream::stderr().lock(), "{dim}{line}{dim:#}");
+    }
+}

@@ -1,0 +1,216 @@
+//! The built-in domains: their options, and what to say about them.
+
+use crate::failure::Failure;
+use clap::{Args, ValueEnum};
+use coirl::domains::{Driving, DrivingActions, Garnet, Grid, Polarity};
+use coirl::model::Cmdp;
+
+/// Cells above which the grid's features, one per cell, would fill the memory.
+const MOST_GRID_CELLS: usize = 10_000;
+/// Numbers above which a random model is a mistake in typing.
+const MOST_GARNET_NUMBERS: usize = 500_000_000;
+
+/// Name and one line of every domain.
+pub(crate) const CATALOGUE: [(&str, &str); 3] = [
+    ("grid", "cyclic grid world: a feature per cell, started anywhere"),
+    ("driving", "driving simulator: speed, collisions and the edge of the road"),
+    ("garnet", "random sparse model of any size, for tests and benchmarks"),
+];
+
+/// A domain with its options.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Domain {
+    Grid(GridArgs),
+    Driving(DrivingArgs),
+    Garnet(GarnetArgs),
+}
+
+/// Options of the grid world.
+#[derive(Debug, Clone, PartialEq, Args)]
+pub(crate) struct GridArgs {
+    /// Cells from left to right
+    #[arg(long, value_name = "N", default_value_t = Grid::default().width)]
+    width: usize,
+    /// Cells from top to bottom
+    #[arg(long, value_name = "N", default_value_t = Grid::default().height)]
+    height: usize,
+    /// Discount factor
+    #[arg(long, value_name = "G", default_value_t = Grid::default().discount, allow_negative_numbers = true)]
+    discount: f64,
+}
+
+/// Options of the driving simulator.
+#[derive(Debug, Clone, PartialEq, Args)]
+pub(crate) struct DrivingArgs {
+    /// Actions of the driver: 3 with "stay", 2 without
+    #[arg(long, value_name = "N", value_enum, default_value_t = ActionsArg::Three)]
+    actions: ActionsArg,
+    /// Collision and off-road features: 0.5 when it happens, as in the published code, or 0.5 when it does not, as in the paper
+    #[arg(long, value_enum, default_value_t = PolarityArg::Code)]
+    polarity: PolarityArg,
+    /// Discount factor
+    #[arg(long, value_name = "G", default_value_t = Driving::default().discount, allow_negative_numbers = true)]
+    discount: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ActionsArg {
+    #[value(name = "2")]
+    Two,
+    #[value(name = "3")]
+    Three,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum PolarityArg {
+    Code,
+    Paper,
+}
+
+/// Options of the random models.
+#[derive(Debug, Clone, PartialEq, Args)]
+pub(crate) struct GarnetArgs {
+    /// Number of states
+    #[arg(long, value_name = "N", default_value_t = Garnet::default().n_states)]
+    states: usize,
+    /// Number of actions
+    #[arg(long, value_name = "N", default_value_t = Garnet::default().n_actions)]
+    actions: usize,
+    /// Successors of every state and action
+    #[arg(long, value_name = "N", default_value_t = Garnet::default().n_successors)]
+    successors: usize,
+    /// Features of every state
+    #[arg(long, value_name = "N", default_value_t = Garnet::default().n_features)]
+    features: usize,
+    /// Base kernels: more than one makes the dynamics depend on the context
+    #[arg(long, value_name = "N", default_value_t = Garnet::default().n_kernels)]
+    kernels: usize,
+    /// Share of the actions that is admissible in a state
+    #[arg(long, value_name = "P", default_value_t = Garnet::default().admissible, allow_negative_numbers = true)]
+    admissible: f64,
+    /// Discount factor
+    #[arg(long, value_name = "G", default_value_t = Garnet::default().discount, allow_negative_numbers = true)]
+    discount: f64,
+}
+
+impl Domain {
+    /// The domain of this name with its default options.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        match name {
+            "grid" => Some(Domain::Grid(Grid::default().into())),
+            "driving" => Some(Domain::Driving(Driving::default().into())),
+            "garnet" => Some(Domain::Garnet(Garnet::default().into())),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Domain::Grid(_) => "grid",
+            Domain::Driving(_) => "driving",
+            Domain::Garnet(_) => "garnet",
+        }
+    }
+
+    /// The model.
+    pub(crate) fn build(&self, seed: u64) -> Result<Cmdp, Failure> {
+        match self {
+            Domain::Grid(args) => args.build(),
+            Domain::Driving(args) => args.build(),
+            Domain::Garnet(args) => args.build(seed),
+        }
+    }
+
+    /// Reward weights that show something.
+    pub(crate) fn example_weights(&self) -> Option<&'static str> {
+        matches!(self, Domain::Driving(_)).then_some("0.1,-1,-0.5")
+    }
+}
+
+impl GridArgs {
+    fn build(&self) -> Result<Cmdp, Failure> {
+        let cells = self.width.saturating_mul(self.height);
+        if cells > MOST_GRID_CELLS {
+            return Err(Failure::refused(format!(
+                "--width {} --height {}: {cells} cells; expected at most {MOST_GRID_CELLS}, because every cell has a \
+                 feature of its own",
+                self.width, self.height
+            )));
+        }
+        Ok(Grid { width: self.width, height: self.height, discount: self.discount }.build()?)
+    }
+}
+
+impl DrivingArgs {
+    fn build(&self) -> Result<Cmdp, Failure> {
+        let actions = match self.actions {
+            ActionsArg::Two => DrivingActions::Two,
+            ActionsArg::Three => DrivingActions::Three,
+        };
+        let polarity = match self.polarity {
+            PolarityArg::Code => Polarity::Code,
+            PolarityArg::Paper => Polarity::Paper,
+        };
+        Ok(Driving { actions, polarity, discount: self.discount }.build()?)
+    }
+}
+
+impl GarnetArgs {
+    fn build(&self, seed: u64) -> Result<Cmdp, Failure> {
+        let product = |factors: &[usize]| factors.iter().fold(1, |n: usize, &factor| n.saturating_mul(factor));
+        let numbers = product(&[self.states, self.actions, self.successors.max(1), self.kernels.max(1)])
+            .saturating_add(product(&[self.states, self.features]));
+        if numbers > MOST_GARNET_NUMBERS {
+            return Err(Failure::refused(format!(
+                "a garnet of {} states, {} actions, {} successors, {} kernels and {} features holds {numbers} numbers; \
+                 expected at most {MOST_GARNET_NUMBERS}",
+                self.states, self.actions, self.successors, self.kernels, self.features
+            )));
+        }
+        Ok(Garnet {
+            n_states: self.states,
+            n_actions: self.actions,
+            n_successors: self.successors,
+            n_features: self.features,
+            n_kernels: self.kernels,
+            admissible: self.admissible,
+            discount: self.discount,
+            seed,
+        }
+        .build()?)
+    }
+}
+
+impl From<Grid> for GridArgs {
+    fn from(Grid { width, height, discount }: Grid) -> Self {
+        Self { width, height, discount }
+    }
+}
+
+impl From<Driving> for DrivingArgs {
+    fn from(driving: Driving) -> Self {
+        let actions = match driving.actions {
+            DrivingActions::Two => ActionsArg::Two,
+            DrivingActions::Three => ActionsArg::Three,
+        };
+        let polarity = match driving.polarity {
+            Polarity::Code => PolarityArg::Code,
+            Polarity::Paper => PolarityArg::Paper,
+        };
+        Self { actions, polarity, discount: driving.discount }
+    }
+}
+
+impl From<Garnet> for GarnetArgs {
+    fn from(garnet: Garnet) -> Self {
+        Self {
+            states: garnet.n_states,
+            actions: garnet.n_actions,
+            successors: garnet.n_successors,
+            features: garnet.n_features,
+            kernels: garnet.n_kernels,
+            admissible: garnet.admissible,
+            discount: garnet.discount,
+        }
+    }
+}

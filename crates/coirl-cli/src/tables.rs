@@ -1,0 +1,82 @@
+//! Tables of numbers: contexts, weights and mappings, from .csv, .npy and .npz.
+
+mod csv;
+
+use crate::failure::Failure;
+use coirl::artifact;
+use std::path::{Path, PathBuf};
+
+/// A rectangular table of finite numbers.
+#[derive(Debug)]
+pub(crate) struct Table {
+    path: PathBuf,
+    n_columns: usize,
+    /// Row-major.
+    values: Vec<f64>,
+    /// The line of each row, where the file has lines.
+    lines: Vec<u64>,
+}
+
+impl Table {
+    /// Reads the table; `key` is its name in an archive of several arrays.
+    pub(crate) fn read(path: &Path, key: &'static str) -> Result<Self, Failure> {
+        let table = match path.extension().and_then(|extension| extension.to_str()) {
+            Some("csv") => csv::read(path)?,
+            Some("npy" | "npz") => from_array(path, key)?,
+            _ => return Err(Failure::in_file(path, format!("{key} are read from .csv, .npy or .npz files"))),
+        };
+        if table.values.is_empty() {
+            return Err(Failure::in_file(path, format!("holds no rows; expected {key}")));
+        }
+        Ok(table)
+    }
+
+    pub(crate) fn n_rows(&self) -> usize {
+        self.values.len() / self.n_columns
+    }
+
+    pub(crate) fn n_columns(&self) -> usize {
+        self.n_columns
+    }
+
+    pub(crate) fn rows(&self) -> impl Iterator<Item = &[f64]> {
+        self.values.chunks_exact(self.n_columns)
+    }
+
+    pub(crate) fn into_values(self) -> Vec<f64> {
+        self.values
+    }
+
+    /// Refuses tables of another width.
+    pub(crate) fn expect_columns(&self, expected: usize, reason: &str) -> Result<(), Failure> {
+        if self.n_columns == expected {
+            return Ok(());
+        }
+        Err(Failure::in_file(&self.path, format!("has {} columns; expected {expected}, {reason}", self.n_columns)))
+    }
+
+    /// What is wrong with the file as a whole.
+    pub(crate) fn refuse(&self, reason: impl std::fmt::Display) -> Failure {
+        Failure::in_file(&self.path, reason)
+    }
+
+    /// What is wrong with a row, which counts from zero as the results do.
+    pub(crate) fn refuse_row(&self, row: usize, reason: impl std::fmt::Display) -> Failure {
+        let line = self.lines.get(row).map(|line| format!(" (line {line})")).unwrap_or_default();
+        Failure::in_file(&self.path, format!("row {row}{line}: {reason}"))
+    }
+}
+
+/// A vector is one row.
+fn from_array(path: &Path, key: &'static str) -> Result<Table, Failure> {
+    let (shape, values) = artifact::read_numbers(path, key)?;
+    let n_columns = match shape[..] {
+        [n] | [_, n] => n,
+        _ => return Err(Failure::in_file(path, format!("has shape {shape:?}; expected a table of rows and columns"))),
+    };
+    if let Some(i) = values.iter().position(|x| !x.is_finite()) {
+        let place = format!("row {}, column {}", i / n_columns, i % n_columns);
+        return Err(Failure::in_file(path, format!("{place}: {}; expected a finite number", values[i])));
+    }
+    Ok(Table { path: path.to_owned(), n_columns: n_columns.max(1), values, lines: Vec::new() })
+}

@@ -1,0 +1,64 @@
+//! Text for people: aligned pairs and tables.
+
+use anstyle::Style;
+use comfy_table::{CellAlignment, Table, presets};
+use std::io::{self, Write};
+
+const HEADING: Style = Style::new().bold();
+const LABEL_WIDTH: usize = 12;
+const PAGE_WIDTH: usize = 80;
+
+/// A title on its own line.
+pub(crate) fn title(out: &mut dyn Write, text: &str) -> io::Result<()> {
+    writeln!(out, "{HEADING}{}{HEADING:#}", printable(text))
+}
+
+/// A label with its text, which continues below itself when long.
+pub(crate) fn pair(out: &mut dyn Write, label: &str, text: &str) -> io::Result<()> {
+    for (i, line) in wrap(&printable(text), PAGE_WIDTH - LABEL_WIDTH - 4).iter().enumerate() {
+        let label = if i == 0 { label } else { "" };
+        writeln!(out, "  {HEADING}{label:<LABEL_WIDTH$}{HEADING:#}  {line}")?;
+    }
+    Ok(())
+}
+
+/// A table without borders; the columns named in `right` are aligned to the right.
+pub(crate) fn table(out: &mut dyn Write, header: &[&str], right: &[usize], rows: Vec<Vec<String>>) -> io::Result<()> {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_header(header.to_vec());
+    table.add_rows(rows.iter().map(|row| row.iter().map(|cell| printable(cell)).collect::<Vec<_>>()));
+    for (i, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((2, 0));
+        if right.contains(&i) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    for (i, line) in table.lines().enumerate() {
+        let line = line.trim_end();
+        if i == 0 { writeln!(out, "{HEADING}{line}{HEADING:#}")? } else { writeln!(out, "{line}")? }
+    }
+    Ok(())
+}
+
+/// Names come from files; they may not move the cursor or start a line.
+fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let last = lines.len() - 1;
+        let line = &mut lines[last];
+        if line.is_empty() {
+            line.push_str(word);
+        } else if line.chars().count() + 1 + word.chars().count() <= width {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines
+}
