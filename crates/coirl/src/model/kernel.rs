@@ -251,8 +251,13 @@ impl Kernel {
         self.layout.pair_row[pair] as usize
     }
 
+    /// Where the entries of a row are.
+    pub(crate) fn entries(&self, row: usize) -> std::ops::Range<usize> {
+        self.layout.row_start[row]..self.layout.row_start[row + 1]
+    }
+
     pub(crate) fn row(&self, row: usize) -> (&[u32], &[f64]) {
-        let entries = self.layout.row_start[row]..self.layout.row_start[row + 1];
+        let entries = self.entries(row);
         (&self.layout.next[entries.clone()], &self.probabilities[entries])
     }
 

@@ -1,18 +1,17 @@
 //! The automatic method: measures how fast backups converge and does what suits.
 //!
 //! * Where a backup takes off a good share of the span, backups go on over the rows that may still become the best of
-//!   their state ([`Candidates`]), of which soon only one per state is left.
+//!   their state ([`Candidates`](super::candidates::Candidates)), of which soon only one per state is left.
 //! * Where it does not, the current policy is evaluated by Krylov steps, as far as the next backup deserves.
 //!
 //! Either way the next backup over all rows decides, so the result is certified as in every other method.
 
 use super::Limits;
-use super::candidates::Candidates;
+use super::buffers::{Buffers, SingleBuffers, with_buffers};
 use super::iterate::{Iterated, residual};
 use super::linear::{Scratch, policy_values, reduce_value_residual};
 use super::problem::Problem;
-use super::sweep::{Change, Numbers, PolicyMatrix, improve_keeping};
-use std::cell::RefCell;
+use super::sweep::{Change, Numbers, PolicyMatrix, greedy, improve};
 
 /// A step that leaves more than this share of the residual is slow.
 const SLOW: f64 = 0.7;
@@ -26,45 +25,10 @@ const MAX_STALLS: usize = 3;
 const SINGLE_PRECISION_ENTRIES: usize = 50_000;
 /// Cap of the sweeps in single precision, which is exhausted long before at the rates that are kept.
 const MAX_SINGLE_SWEEPS: usize = 100;
-/// Memory above this is given back after planning.
-const KEPT_BYTES: usize = 256 << 20;
 
-/// Buffers of the size of the kernel. Fresh memory of that size costs more than the planning it serves, so each thread
-/// keeps its own between plans.
-#[derive(Debug, Default)]
-struct Buffers {
-    candidates: Candidates<f64>,
-    q: Vec<f64>,
-    single: SingleBuffers,
-    matrix: PolicyMatrix,
-    scratch: Scratch,
-}
-
-#[derive(Debug, Default)]
-struct SingleBuffers {
-    candidates: Candidates<f32>,
-    q: Vec<f32>,
-    reward: Vec<f32>,
-    values: Vec<f32>,
-    backed: Vec<f32>,
-    choice: Vec<u32>,
-}
-
-thread_local! {
-    static BUFFERS: RefCell<Buffers> = RefCell::default();
-}
-
+/// Iterates from `values` until the residual is at most `tolerance`.
 pub(super) fn automatic(problem: &Problem<'_>, values: Vec<f64>, tolerance: f64, limits: Limits) -> Iterated {
-    BUFFERS.with(|buffers| match buffers.try_borrow_mut() {
-        Ok(mut buffers) => {
-            let reached = run(problem, values, tolerance, limits, &mut buffers);
-            if problem.kernel.n_entries() * 12 > KEPT_BYTES {
-                *buffers = Buffers::default();
-            }
-            reached
-        }
-        Err(_) => run(problem, values, tolerance, limits, &mut Buffers::default()),
-    })
+    with_buffers(problem.kernel.n_entries(), |buffers| run(problem, values, tolerance, limits, buffers))
 }
 
 fn run(problem: &Problem<'_>, mut values: Vec<f64>, tolerance: f64, limits: Limits, buffers: &mut Buffers) -> Iterated {
@@ -83,14 +47,18 @@ fn run(problem: &Problem<'_>, mut values: Vec<f64>, tolerance: f64, limits: Limi
     let mut least = f64::INFINITY;
     let mut stalls = 0;
     loop {
-        state.change = improve_keeping(all, &state.values, &mut state.backed, &mut state.choice, &mut buffers.q);
+        state.change = improve(all, &state.values, &mut state.backed, &mut buffers.q);
         state.sweeps += 1;
         let now = residual(state.change, gamma);
         state.converged = now <= tolerance;
         if state.converged || state.sweeps >= limits.max_sweeps || !now.is_finite() {
+            greedy(all.state_rows, &buffers.q, &state.backed, &mut state.choice);
             return state;
         }
         let rate = now / before;
+        if rate > SLOW {
+            greedy(all.state_rows, &buffers.q, &state.backed, &mut state.choice);
+        }
         std::mem::swap(&mut state.values, &mut state.backed);
         if rate > SLOW {
             if evaluated != state.choice {
@@ -132,7 +100,7 @@ fn approach(problem: &Problem<'_>, values: &mut [f64], tolerance: f64, buffers: 
     if !(inverse.is_finite() && inverse > 0.0) {
         return 0;
     }
-    let SingleBuffers { candidates, q, reward, values: v, backed, choice } = buffers;
+    let SingleBuffers { candidates, q, reward, values: v, backed } = buffers;
     candidates.reset();
     reward.clear();
     reward.extend(double.reward.iter().map(|r| (r * inverse) as f32));
@@ -141,7 +109,6 @@ fn approach(problem: &Problem<'_>, values: &mut [f64], tolerance: f64, buffers: 
     v.clear();
     v.extend(values.iter().map(|x| ((x - centre) * inverse) as f32));
     backed.clone_from(v);
-    choice.resize(v.len(), 0);
     let all = Numbers {
         state_rows: double.state_rows,
         row_start: double.row_start,
@@ -155,7 +122,7 @@ fn approach(problem: &Problem<'_>, values: &mut [f64], tolerance: f64, buffers: 
     let mut slow_sweeps = 0;
     let mut sweeps = 0;
     while sweeps < MAX_SINGLE_SWEEPS {
-        let change = improve_keeping(candidates.numbers(all), v, backed, choice, q);
+        let change = improve(candidates.numbers(all), v, backed, q);
         sweeps += 1;
         std::mem::swap(v, backed);
         let shift = change.mid() as f32;
@@ -197,7 +164,7 @@ fn follow_candidates(
 ) -> f64 {
     loop {
         let numbers = buffers.candidates.numbers(all);
-        let change = improve_keeping(numbers, &state.values, &mut state.backed, &mut state.choice, &mut buffers.q);
+        let change = improve(numbers, &state.values, &mut state.backed, &mut buffers.q);
         state.sweeps += 1;
         std::mem::swap(&mut state.values, &mut state.backed);
         let now = residual(change, all.gamma);

@@ -12,7 +12,7 @@ use super::linear::{ROUNDING, Scratch, policy_occupancy, policy_values, sup_norm
 use super::planner::{Accuracy, EXACT_START, Plan, Planner, Start, first_best_pairs};
 use super::policy::Policy;
 use super::problem::Problem;
-use super::sweep::{Change, PolicyMatrix, improve};
+use super::sweep::{Change, PolicyMatrix, greedy, improve};
 use crate::error::{Error, Result, check_length};
 use crate::model::{Mdp, Reward};
 
@@ -46,11 +46,13 @@ pub(super) fn plan(planner: &Planner, mdp: &Mdp<'_>, reward: &Reward, start: Sta
         Accuracy::Tolerance(tolerance) => (tolerance, planner.limits.max_sweeps),
     };
     let mut backed = vec![0.0; n];
-    let mut choice = vec![0; n];
+    let mut choice = Vec::new();
+    let mut q = Vec::new();
+    let numbers = problem.numbers();
     let mut sweeps = 0;
     let mut change;
     loop {
-        change = improve(problem.numbers(), &bias, &mut backed, &mut choice);
+        change = improve(numbers, &bias, &mut backed, &mut q);
         sweeps += 1;
         if 0.5 * change.span() <= tolerance || sweeps >= max_sweeps {
             break;
@@ -58,38 +60,40 @@ pub(super) fn plan(planner: &Planner, mdp: &Mdp<'_>, reward: &Reward, start: Sta
         let origin = bias[0];
         bias.iter_mut().zip(&backed).for_each(|(h, th)| *h += DAMPING * (th - *h) - origin);
     }
+    greedy(numbers.state_rows, &q, &backed, &mut choice);
     if !exact {
         let status = if 0.5 * change.span() <= tolerance { Status::Converged } else { Status::SweepLimit };
         let policy = Policy::from_pairs(mdp.pairs(), &first_best_pairs(&problem, &choice));
         return Ok(finished(&problem, status, policy, change, change, 0.0, change.mid(), bias, sweeps));
     }
     let mut evaluated;
+    let mut best = Vec::new();
     let mut optimal = false;
     loop {
         let policy = Policy::from_pairs(mdp.pairs(), &first_best_pairs(&problem, &choice));
         evaluated = evaluate(mdp, reward, &policy)?;
-        let mut greedy = choice.clone();
-        improve(problem.numbers(), &evaluated.bias, &mut backed, &mut greedy);
+        improve(numbers, &evaluated.bias, &mut backed, &mut q);
+        greedy(numbers.state_rows, &q, &backed, &mut best);
         sweeps += 2;
         let threshold = GAIN_TOLERANCE * (sup_norm(&evaluated.bias) + problem.reward.max_abs());
-        let better = |s: usize| backed[s] - evaluated.gain - evaluated.bias[s] > threshold && greedy[s] != choice[s];
+        let better = |s: usize| backed[s] - evaluated.gain - evaluated.bias[s] > threshold && best[s] != choice[s];
         let switched: Vec<usize> = (0..n).filter(|&s| better(s)).collect();
         if switched.is_empty() {
             optimal = true;
         }
-        switched.iter().for_each(|&s| choice[s] = greedy[s]);
+        switched.iter().for_each(|&s| choice[s] = best[s]);
         if optimal || sweeps >= planner.limits.max_sweeps {
             break;
         }
     }
-    let mut chosen = lowest_of_ties(&problem, &evaluated.bias);
+    let mut chosen = lowest_of_ties(&problem, &q);
     match evaluate(mdp, reward, &Policy::from_pairs(mdp.pairs(), &chosen)) {
         Ok(tied) => evaluated = tied,
         // Ties may join actions into a policy that falls apart; then the policy found first stands.
         Err(Error::NotUnichain { .. }) => chosen = first_best_pairs(&problem, &choice),
         Err(other) => return Err(other),
     }
-    let change = improve(problem.numbers(), &evaluated.bias, &mut backed, &mut choice);
+    let change = improve(numbers, &evaluated.bias, &mut backed, &mut q);
     let mut matrix = PolicyMatrix::default();
     let pair_reward = |s: usize| problem.reward.of_pair(s, chosen[s] as usize);
     matrix.gather_rows(problem.kernel, 1.0, &problem.rows_of(&chosen), pair_reward);

@@ -6,13 +6,18 @@
 
 use super::average;
 use super::exact::pair_values;
-use super::linear::{ROUNDING, Scratch, Solved, policy_occupancy, policy_values};
+use super::linear::{ROUNDING, Scratch, Series, Solved, occupancy_series, policy_occupancy, policy_values};
 use super::planner::start_value;
 use super::policy::{Policy, pairs_of};
 use super::problem::Problem;
+use super::real::Real;
 use super::sweep::PolicyMatrix;
 use crate::error::{Error, Result, check_length};
 use crate::model::{Criterion, Features, Mdp, Pairs, Reward};
+
+/// Relative tolerances from which single precision is good enough for an occupancy, and kernels for which it pays.
+const SINGLE_PRECISION_TOLERANCE: f64 = 1e-6;
+const SINGLE_PRECISION_ENTRIES: usize = 50_000;
 
 /// How often a policy visits each pair: Σ γᵗ P(s_t, a_t) from the start distribution; for the average-reward criterion the
 /// long-run shares. Under discount one the visits to absorbing states are counted once.
@@ -172,7 +177,9 @@ pub fn successor_features(mdp: &Mdp<'_>, policy: &Policy) -> Result<Vec<f64>> {
 pub(super) struct OccupancyScratch {
     krylov: Scratch,
     matrix: PolicyMatrix,
+    single: PolicyMatrix<f32>,
     local: Vec<u32>,
+    rows: Vec<u32>,
 }
 
 /// μ of the policy that takes pair `chosen[s]` in state `s`, for the criteria with a sum.
@@ -215,13 +222,44 @@ fn chosen_occupancy(
         }
         done += 1;
     }
-    let gamma = mdp.criterion().discount();
-    let rows = states.iter().map(|&s| kernel.row_of(chosen[s as usize] as usize) as u32);
-    scratch.matrix.gather_local(kernel, gamma, rows, &states, &scratch.local);
     let start: Vec<f64> = states.iter().map(|&s| initial[s as usize]).collect();
-    let (occupancy, solved) = policy_occupancy(&scratch.matrix, &start, tolerance, &mut scratch.krylov);
+    let OccupancyScratch { krylov, matrix, single, local, rows } = scratch;
+    rows.clear();
+    rows.extend(states.iter().map(|&s| kernel.row_of(chosen[s as usize] as usize) as u32));
+    if tolerance >= SINGLE_PRECISION_TOLERANCE && kernel.n_entries() >= SINGLE_PRECISION_ENTRIES {
+        gather(single, mdp, rows, &states, local);
+        // Feature expectations are what is wanted: their error falls faster than that of the occupancy.
+        let estimate = |new: &[f32], old: &[f32]| expectation_defect(mdp, &states, chosen, new, old);
+        let Series { sum, solved } = occupancy_series(single, &start, tolerance, Some(&estimate));
+        if solved.converged {
+            return Ok((states, sum));
+        }
+    }
+    gather(matrix, mdp, rows, &states, local);
+    let (occupancy, solved) = policy_occupancy(matrix, &start, tolerance, krylov);
     converged(solved)?;
     Ok((states, occupancy))
+}
+
+/// The largest |Σ (new − γ·old) φ_j|: how far one more step of the series changes a feature expectation beyond shrinking it.
+fn expectation_defect(mdp: &Mdp<'_>, states: &[u32], chosen: &[u32], new: &[f32], old: &[f32]) -> f64 {
+    let gamma = mdp.criterion().discount() as f32;
+    let mut off = vec![0.0; mdp.features().n_features()];
+    for (i, &s) in states.iter().enumerate() {
+        let change = f64::from(new[i] - gamma * old[i]);
+        mdp.features().add_scaled(s as usize, chosen[s as usize] as usize, change, &mut off);
+    }
+    super::linear::sup_norm(&off)
+}
+
+/// The matrix of a policy's `rows` among the `states` it reaches.
+fn gather<T: Real>(matrix: &mut PolicyMatrix<T>, mdp: &Mdp<'_>, rows: &[u32], states: &[u32], local: &[u32]) {
+    let gamma = mdp.criterion().discount();
+    if states.len() == mdp.n_states() && states.is_sorted() {
+        matrix.gather_rows(mdp.kernel(), gamma, rows, |_| 0.0);
+    } else {
+        matrix.gather_local(mdp.kernel(), gamma, rows, states, local);
+    }
 }
 
 /// Refuses systems that were not solved.

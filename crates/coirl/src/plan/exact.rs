@@ -1,12 +1,13 @@
 //! From a nearly optimal policy to the exact answer: policy iteration with evaluation to rounding, then the tie rule.
 
+use super::buffers::{Buffers, with_buffers};
 use super::certificate::{Certificate, Horizon, Status, backup_rounding};
 use super::iterate::Iterated;
-use super::linear::{Scratch, policy_values, sup_norm};
-use super::planner::{Limits, Plan, first_best_pairs, start_value};
+use super::linear::{policy_values, sup_norm};
+use super::planner::{Limits, Plan, start_value};
 use super::policy::Policy;
 use super::problem::Problem;
-use super::sweep::{PolicyMatrix, improve};
+use super::sweep::{Change, greedy, improve};
 use crate::error::{Error, Result};
 
 /// Actions whose Q-values differ by no more than this share of the largest |Q| count as equal.
@@ -14,6 +15,7 @@ pub(crate) const TIE_TOLERANCE: f64 = 1e-9;
 /// Gains below this share of the largest |V| are rounding.
 const GAIN_TOLERANCE: f64 = 1e-12;
 
+/// The exact plan of a problem on which an iteration got as far as `reached`.
 pub(super) fn finish_exactly(
     problem: &Problem<'_>,
     initial: &[f64],
@@ -21,38 +23,51 @@ pub(super) fn finish_exactly(
     reached: Iterated,
     limits: Limits,
 ) -> Result<Plan> {
-    let Iterated { mut values, mut backed, mut choice, mut sweeps, .. } = reached;
-    let mut matrix = PolicyMatrix::default();
-    let mut scratch = Scratch::default();
-    let mut greedy = choice.clone();
-    // The plain evaluation starts from the backup, one step nearer than the values it was made from.
-    std::mem::swap(&mut values, &mut backed);
+    with_buffers(problem.kernel.n_entries(), |buffers| finish(problem, initial, horizon, reached, limits, buffers))
+}
+
+fn finish(
+    problem: &Problem<'_>,
+    initial: &[f64],
+    horizon: Horizon,
+    reached: Iterated,
+    limits: Limits,
+    buffers: &mut Buffers,
+) -> Result<Plan> {
+    let Buffers { q, matrix, scratch, .. } = buffers;
+    let numbers = problem.numbers();
+    // The evaluation starts from the backup, one step nearer than the values it was made from.
+    let Iterated { values: mut backed, backed: mut values, mut choice, mut sweeps, .. } = reached;
+    let mut better = Vec::new();
     let mut optimal = false;
+    let mut backup = Change::NONE;
     while !optimal && sweeps < limits.max_sweeps {
         matrix.gather(problem, &choice);
-        sweeps += evaluated(policy_values(&matrix, &mut values, &mut scratch))?;
-        improve(problem.numbers(), &values, &mut backed, &mut greedy);
+        sweeps += evaluated(policy_values(matrix, &mut values, scratch))?;
+        backup = improve(numbers, &values, &mut backed, q);
+        greedy(numbers.state_rows, q, &backed, &mut better);
         sweeps += 1;
         let threshold = GAIN_TOLERANCE * sup_norm(&values);
         optimal = true;
         for s in 0..choice.len() {
-            if backed[s] - values[s] > threshold && greedy[s] != choice[s] {
-                choice[s] = greedy[s];
+            if backed[s] - values[s] > threshold && better[s] != choice[s] {
+                choice[s] = better[s];
                 optimal = false;
             }
         }
     }
-    let chosen = lowest_of_ties(problem, &values);
+    let chosen = lowest_of_ties(problem, q);
+    let reward = |s: usize| problem.reward.of_pair(s, chosen[s] as usize);
     let rows = problem.rows_of(&chosen);
-    if rows != choice || chosen != first_best_pairs(problem, &choice) {
-        let reward = |s: usize| problem.reward.of_pair(s, chosen[s] as usize);
+    if rows != choice || (0..rows.len()).any(|s| reward(s) != matrix.reward[s]) {
         matrix.gather_rows(problem.kernel, problem.gamma, &rows, reward);
-        sweeps += evaluated(policy_values(&matrix, &mut values, &mut scratch))?;
+        sweeps += evaluated(policy_values(matrix, &mut values, scratch))?;
+        backup = improve(numbers, &values, &mut backed, q);
+        sweeps += 1;
     }
-    let backup = improve(problem.numbers(), &values, &mut backed, &mut greedy);
     let mut swept = vec![0.0; values.len()];
-    let policy_change = matrix.sweep(&values, &mut swept);
-    sweeps += 2;
+    let own = matrix.sweep(&values, &mut swept);
+    sweeps += 1;
     let greedy_gap = backed.iter().zip(&swept).fold(0.0, |gap: f64, (best, own)| gap.max(best - own));
     let rounding = backup_rounding(problem, &values);
     Ok(Plan {
@@ -61,7 +76,7 @@ pub(super) fn finish_exactly(
         certificate: Certificate {
             status: if optimal { Status::Exact } else { Status::SweepLimit },
             residual: backup.sup_norm(),
-            suboptimality_bound: horizon.suboptimality(backup, policy_change, greedy_gap, rounding),
+            suboptimality_bound: horizon.suboptimality(backup, own, greedy_gap, rounding),
             value_error_bound: horizon.value_error(backup, rounding),
             sweeps,
         },
@@ -73,16 +88,23 @@ fn evaluated(solved: super::linear::Solved) -> Result<usize> {
     if solved.converged { Ok(solved.products) } else { Err(Error::EvaluationStalled { residual: solved.residual }) }
 }
 
-/// In each state the lowest action whose Q-value ties with the best.
-pub(super) fn lowest_of_ties(problem: &Problem<'_>, values: &[f64]) -> Vec<u32> {
-    let q = pair_values(problem, values);
-    let tolerance = TIE_TOLERANCE * sup_norm(&q);
+/// In each state the lowest action whose Q-value ties with the best, from the q of every row.
+pub(super) fn lowest_of_ties(problem: &Problem<'_>, q: &[f64]) -> Vec<u32> {
     let pairs = problem.pairs();
-    (0..values.len())
+    // A row's q was made with the best reward among its pairs.
+    let of_pair = |s: usize, pair: usize| {
+        let row = problem.kernel.row_of(pair);
+        q[row] + (problem.reward.of_pair(s, pair) - problem.reward.at(s, row))
+    };
+    let each = |s: usize| pairs.of_state(s).map(move |pair| of_pair(s, pair));
+    let largest =
+        (0..pairs.n_states()).flat_map(each).fold(0.0, |most: f64, x| if x.abs() > most { x.abs() } else { most });
+    let tolerance = TIE_TOLERANCE * largest;
+    (0..pairs.n_states())
         .map(|s| {
+            let best = each(s).fold(f64::NEG_INFINITY, f64::max);
             let range = pairs.of_state(s);
-            let best = q[range.clone()].iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            range.clone().find(|&pair| q[pair] >= best - tolerance).unwrap_or(range.start) as u32
+            range.clone().find(|&pair| of_pair(s, pair) >= best - tolerance).unwrap_or(range.start) as u32
         })
         .collect()
 }

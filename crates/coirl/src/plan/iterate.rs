@@ -11,7 +11,7 @@
 use super::automatic::automatic;
 use super::linear::{Scratch, policy_values};
 use super::problem::Problem;
-use super::sweep::{Change, PolicyMatrix, improve};
+use super::sweep::{Change, PolicyMatrix, greedy, improve};
 use super::{Limits, Method};
 
 /// Where an iteration stopped: `backed` is one backup of `values`, `choice` its greedy rows.
@@ -55,12 +55,17 @@ pub(crate) fn iterate(
     let mut matrix = PolicyMatrix::default();
     let mut scratch = Scratch::default();
     let mut evaluated: Vec<u32> = Vec::new();
+    let mut q = Vec::new();
     loop {
-        state.change = improve(numbers, &state.values, &mut state.backed, &mut state.choice);
+        state.change = improve(numbers, &state.values, &mut state.backed, &mut q);
         state.sweeps += 1;
         let now = residual(state.change, gamma);
         state.converged = now <= tolerance;
-        if state.converged || state.sweeps >= limits.max_sweeps || !now.is_finite() {
+        let done = state.converged || state.sweeps >= limits.max_sweeps || !now.is_finite();
+        if done || method != Method::ValueIteration {
+            greedy(numbers.state_rows, &q, &state.backed, &mut state.choice);
+        }
+        if done {
             return state;
         }
         match method {

@@ -110,7 +110,8 @@ fn improve_body<T: Real, const L: usize, const PER_ROW: bool>(backup: LaneBackup
     let LaneBackup { kernel, p, gamma, reward, shift, v, out, .. } = backup;
     let layout = kernel.layout();
     let (starts, next) = (&layout.row_start[..], &layout.next[..]);
-    let mut change = LaneChange { lo: [T::HIGHEST; L], hi: [T::LOWEST; L] };
+    // Everything that lives across states is a value of its own: lanes behind a reference become masked stores.
+    let (mut lo, mut hi) = ([T::HIGHEST; L], [T::LOWEST; L]);
     for s in 0..v.len() {
         let (first, end) = (layout.state_rows[s] as usize, layout.state_rows[s + 1] as usize);
         let mut best = [T::LOWEST; L];
@@ -119,20 +120,36 @@ fn improve_body<T: Real, const L: usize, const PER_ROW: bool>(backup: LaneBackup
             // of `p` and `v` were compared with the kernel's.
             let expected =
                 unsafe { expected_lanes(next, p, *starts.get_unchecked(row), *starts.get_unchecked(row + 1), v) };
-            for l in 0..L {
-                let q = if PER_ROW { reward[row].0[l] + gamma * expected[l] } else { expected[l] };
-                best[l] = if q > best[l] { q } else { best[l] };
-            }
+            let q = if PER_ROW { backed_up(&reward[row].0, gamma, expected) } else { expected };
+            best = larger(best, q);
         }
-        for l in 0..L {
-            let value = if PER_ROW { best[l] } else { reward[s].0[l] + gamma * best[l] };
-            let difference = value - v[s].0[l];
-            change.lo[l] = if difference < change.lo[l] { difference } else { change.lo[l] };
-            change.hi[l] = if difference > change.hi[l] { difference } else { change.hi[l] };
-            out[s].0[l] = value - shift[l];
-        }
+        let value = if PER_ROW { best } else { backed_up(&reward[s].0, gamma, best) };
+        let difference = minus(value, v[s].0);
+        lo = smaller(lo, difference);
+        hi = larger(hi, difference);
+        out[s].0 = minus(value, shift);
     }
-    change
+    LaneChange { lo, hi }
+}
+
+#[inline(always)]
+fn backed_up<T: Real, const L: usize>(reward: &[T; L], gamma: T, expected: [T; L]) -> [T; L] {
+    std::array::from_fn(|l| reward[l] + gamma * expected[l])
+}
+
+#[inline(always)]
+fn minus<T: Real, const L: usize>(a: [T; L], b: [T; L]) -> [T; L] {
+    std::array::from_fn(|l| a[l] - b[l])
+}
+
+#[inline(always)]
+fn larger<T: Real, const L: usize>(a: [T; L], b: [T; L]) -> [T; L] {
+    std::array::from_fn(|l| if b[l] > a[l] { b[l] } else { a[l] })
+}
+
+#[inline(always)]
+fn smaller<T: Real, const L: usize>(a: [T; L], b: [T; L]) -> [T; L] {
+    std::array::from_fn(|l| if b[l] < a[l] { b[l] } else { a[l] })
 }
 
 /// Σ p·v over the entries `from..to`, in two interleaved partial sums per lane.
@@ -149,30 +166,27 @@ unsafe fn expected_lanes<T: Real, const L: usize>(
 ) -> [T; L] {
     // SAFETY: the caller promises the bounds.
     unsafe {
+        let scaled = |e: usize| -> [T; L] {
+            let p = *p.get_unchecked(e);
+            let v = &v.get_unchecked(*next.get_unchecked(e) as usize).0;
+            std::array::from_fn(|l| p * v[l])
+        };
+        let plus = |a: [T; L], b: [T; L]| -> [T; L] { std::array::from_fn(|l| a[l] + b[l]) };
+        if to == from + 1 {
+            return scaled(from);
+        }
         let mut even = [T::ZERO; L];
         let mut odd = [T::ZERO; L];
         let mut e = from;
         while e + 2 <= to {
-            let (pa, pb) = (*p.get_unchecked(e), *p.get_unchecked(e + 1));
-            let a = &v.get_unchecked(*next.get_unchecked(e) as usize).0;
-            let b = &v.get_unchecked(*next.get_unchecked(e + 1) as usize).0;
-            for l in 0..L {
-                even[l] = even[l] + pa * a[l];
-                odd[l] = odd[l] + pb * b[l];
-            }
+            even = plus(even, scaled(e));
+            odd = plus(odd, scaled(e + 1));
             e += 2;
         }
         if e < to {
-            let pa = *p.get_unchecked(e);
-            let a = &v.get_unchecked(*next.get_unchecked(e) as usize).0;
-            for l in 0..L {
-                even[l] = even[l] + pa * a[l];
-            }
+            even = plus(even, scaled(e));
         }
-        for l in 0..L {
-            even[l] = even[l] + odd[l];
-        }
-        even
+        plus(even, odd)
     }
 }
 
@@ -252,22 +266,20 @@ fn choose_body<const L: usize>(
     v: &[Lanes<f64, L>],
 ) -> LaneChoice<L> {
     let layout = kernel.layout();
-    let empty = LaneChange { lo: [f64::INFINITY; L], hi: [f64::NEG_INFINITY; L] };
-    let mut choice = LaneChoice {
-        chosen: Vec::with_capacity(v.len()),
-        values: Vec::with_capacity(v.len()),
-        backup: empty,
-        own: empty,
-        gap: [0.0; L],
-        largest: [0.0; L],
-    };
-    let mut expected: Vec<[f64; L]> = Vec::new();
+    let mut chosen = Vec::with_capacity(v.len());
+    let mut values = Vec::with_capacity(v.len());
+    let (mut lo, mut hi) = ([f64::INFINITY; L], [f64::NEG_INFINITY; L]);
+    let (mut own_lo, mut own_hi) = (lo, hi);
+    let (mut gap, mut most, mut least) = ([0.0; L], [0.0; L], [0.0; L]);
+    let mut q: Vec<Lanes<f64, L>> = Vec::new();
     for s in 0..v.len() {
-        let first = layout.state_rows[s] as usize;
-        expected.clear();
-        for row in first..layout.state_rows[s + 1] as usize {
+        let first_row = layout.state_rows[s] as usize;
+        let range = kernel.pairs().of_state(s);
+        q.clear();
+        let mut best = [f64::NEG_INFINITY; L];
+        for row in first_row..layout.state_rows[s + 1] as usize {
             // SAFETY: as in `improve_body`.
-            expected.push(unsafe {
+            let expected = unsafe {
                 expected_lanes(
                     &layout.next,
                     kernel.probabilities(),
@@ -275,52 +287,55 @@ fn choose_body<const L: usize>(
                     layout.row_start[row + 1],
                     v,
                 )
-            });
-        }
-        let range = kernel.pairs().of_state(s);
-        let q_of = |pair: usize| {
-            let expected = &expected[layout.pair_row[pair] as usize - first];
-            let own = match reward {
-                PairReward::State(values) => &values[s].0,
-                PairReward::Pair(values) => &values[pair].0,
             };
-            let mut q = [0.0; L];
-            for l in 0..L {
-                q[l] = own[l] + gamma * expected[l];
+            let value = match reward {
+                PairReward::State(values) => backed_up(&values[s].0, gamma, expected),
+                PairReward::Pair(_) => std::array::from_fn(|l| gamma * expected[l]),
+            };
+            q.push(Lanes(value));
+        }
+        // Pairs share rows; only where rewards depend on the pair do their q differ.
+        let q_of = |pair: usize| -> [f64; L] {
+            let q = q[layout.pair_row[pair] as usize - first_row].0;
+            match reward {
+                PairReward::State(_) => q,
+                PairReward::Pair(values) => std::array::from_fn(|l| values[pair].0[l] + q[l]),
             }
-            q
         };
-        let mut best = [f64::NEG_INFINITY; L];
         for pair in range.clone() {
             let q = q_of(pair);
-            for l in 0..L {
-                best[l] = if q[l] > best[l] { q[l] } else { best[l] };
-                choice.largest[l] = if q[l].abs() > choice.largest[l] { q[l].abs() } else { choice.largest[l] };
-            }
+            best = larger(best, q);
+            most = larger(most, q);
+            least = smaller(least, q);
         }
-        let mut chosen = [u32::MAX; L];
+        let bar = minus(best, tie);
+        // From the last pair to the first, so that the lowest that qualifies is written last. Pairs are counted in
+        // floating point to keep all lanes of one width.
+        let mut pick = [0.0; L];
         let mut value = [0.0; L];
-        for pair in range {
+        for pair in range.rev() {
             let q = q_of(pair);
-            for l in 0..L {
-                if chosen[l] == u32::MAX && q[l] >= best[l] - tie[l] {
-                    chosen[l] = pair as u32;
-                    value[l] = q[l];
-                }
-            }
+            let number = f64::from(pair as u32);
+            pick = std::array::from_fn(|l| if q[l] >= bar[l] { number } else { pick[l] });
+            value = std::array::from_fn(|l| if q[l] >= bar[l] { q[l] } else { value[l] });
         }
-        for l in 0..L {
-            let (up, own) = (best[l] - v[s].0[l], value[l] - v[s].0[l]);
-            choice.backup.lo[l] = choice.backup.lo[l].min(up);
-            choice.backup.hi[l] = choice.backup.hi[l].max(up);
-            choice.own.lo[l] = choice.own.lo[l].min(own);
-            choice.own.hi[l] = choice.own.hi[l].max(own);
-            choice.gap[l] = choice.gap[l].max(best[l] - value[l]);
-        }
-        choice.chosen.push(chosen);
-        choice.values.push(Lanes(value));
+        let (up, own) = (minus(best, v[s].0), minus(value, v[s].0));
+        lo = smaller(lo, up);
+        hi = larger(hi, up);
+        own_lo = smaller(own_lo, own);
+        own_hi = larger(own_hi, own);
+        gap = larger(gap, minus(best, value));
+        chosen.push(pick.map(|number| number as u32));
+        values.push(Lanes(value));
     }
-    choice
+    LaneChoice {
+        chosen,
+        values,
+        backup: LaneChange { lo, hi },
+        own: LaneChange { lo: own_lo, hi: own_hi },
+        gap,
+        largest: std::array::from_fn(|l| if most[l] > -least[l] { most[l] } else { -least[l] }),
+    }
 }
 
 /// `out[s][l] = Σ_j features[s][j] · weights[j][l]`: the rewards of a block from dense state features.

@@ -4,6 +4,7 @@
 //! factorisation where neither gets there (long chains and cycles with a discount near one). The true residual is
 //! computed at the end whatever the route, so a claim of convergence is always checked.
 
+use super::real::Real;
 use super::sweep::PolicyMatrix;
 
 /// How a solve ended.
@@ -116,45 +117,71 @@ pub(crate) fn policy_occupancy(
     tolerance: f64,
     scratch: &mut Scratch,
 ) -> (Vec<f64>, Solved) {
+    let Series { mut sum, mut solved } = occupancy_series(matrix, initial, tolerance, None);
+    if !solved.converged {
+        let products = solved.products;
+        solved = krylov_then_lu(matrix, Side::Occupancy, initial, &mut sum, tolerance, scratch);
+        solved.products += products;
+    }
+    (sum, solved)
+}
+
+/// How far the plain series of an occupancy got.
+pub(crate) struct Series {
+    pub(crate) sum: Vec<f64>,
+    pub(crate) solved: Solved,
+}
+
+/// Adds up x_t = γᵗ P(s_t = ·) and finishes the sum with the tail that repeats the last term, once terms only shrink by γ.
+/// Gives up where they take long to get there.
+///
+/// `estimate`, where given, looks at the next and the last term and says how large an error the tail formula makes in what
+/// the caller is after, in units of `tolerance`'s; it is asked once the 1-norm is near.
+pub(crate) fn occupancy_series<T: Real>(
+    matrix: &PolicyMatrix<T>,
+    initial: &[f64],
+    tolerance: f64,
+    estimate: Option<&dyn Fn(&[T], &[T]) -> f64>,
+) -> Series {
     let gamma = matrix.gamma;
-    let n = initial.len();
-    // x_t = γᵗ P(s_t = ·); the sum is finished with the tail that repeats the last step, once steps only shrink by γ.
-    let mut sum = initial.to_vec();
-    let mut x = initial.to_vec();
-    let mut y = vec![0.0; n];
-    let mut products = 0;
+    let shrink = T::nearest(gamma);
+    let mut x: Vec<T> = initial.iter().map(|&p| T::nearest(p)).collect();
+    let mut sum = x.clone();
+    let mut y = vec![T::ZERO; x.len()];
     let mut last_defect = f64::INFINITY;
+    let mut products = 0;
+    let mut converged = false;
+    let mut residual = f64::INFINITY;
     while products < 200 {
-        matrix.apply_transposed(&x, &mut y);
+        matrix.push(&x, &mut y);
         products += 1;
-        // y = x − γPᵀx, so the next term is x − y; its distance from γ·x is what the tail formula would get wrong.
-        let mut defect = 0.0;
-        let mut size = 0.0;
-        for (xi, yi) in x.iter_mut().zip(&y) {
-            let term = *xi - yi;
-            defect += (term - gamma * *xi).abs();
-            size += term.abs();
-            *xi = term;
+        // How far the new term is from γ times the old one is what the tail formula gets wrong.
+        let (mut defect, mut size) = (T::ZERO, T::ZERO);
+        for (old, new) in x.iter().zip(&y) {
+            let off = *new - shrink * *old;
+            defect = defect + if off < T::ZERO { T::ZERO - off } else { off };
+            size = size + *new;
         }
-        if (gamma < 1.0 && defect <= tolerance) || size <= 0.01 * tolerance {
-            let tail = if gamma < 1.0 { 1.0 / (1.0 - gamma) } else { 1.0 };
-            sum.iter_mut().zip(&x).for_each(|(total, term)| *total += tail * term);
-            // What the tail formula leaves: γ/(1 − γ) times how far one more step is from a mere shrinking by γ.
-            let residual = if gamma < 1.0 { gamma / (1.0 - gamma) * defect } else { size };
-            return (sum, Solved { residual, products, converged: true });
+        let (defect, size): (f64, f64) = (defect.into(), size.into());
+        let near = defect <= 100.0 * tolerance && defect > tolerance;
+        let good = near && estimate.is_some_and(|estimate| estimate(&y, &x) <= tolerance);
+        std::mem::swap(&mut x, &mut y);
+        converged = good || (gamma < 1.0 && defect <= tolerance) || size <= 0.01 * tolerance;
+        if converged {
+            residual = if gamma < 1.0 { gamma / (1.0 - gamma) * defect } else { size };
+            break;
         }
-        sum.iter_mut().zip(&x).for_each(|(total, term)| *total += term);
+        sum.iter_mut().zip(&x).for_each(|(total, term)| *total = *total + *term);
         if defect > SLOW_SWEEP * last_defect {
             break;
         }
         last_defect = defect;
     }
-    if gamma < 1.0 {
-        sum.iter_mut().zip(&x).for_each(|(total, term)| *total += gamma / (1.0 - gamma) * term);
-    }
-    let mut solved = krylov_then_lu(matrix, Side::Occupancy, initial, &mut sum, tolerance, scratch);
-    solved.products += products;
-    (sum, solved)
+    // Without convergence the last term is in the sum already.
+    let terms = if gamma < 1.0 { 1.0 / (1.0 - gamma) } else { 1.0 } - if converged { 0.0 } else { 1.0 };
+    let finished = |(total, term): (&T, &T)| -> f64 { (*total).into() + terms * (*term).into() };
+    let sum = sum.iter().zip(&x).map(finished).collect();
+    Series { sum, solved: Solved { residual, products, converged } }
 }
 
 fn krylov_then_lu(

@@ -125,6 +125,14 @@ struct BlockReward {
     scale: [f64; BLOCK],
 }
 
+/// Where single precision got to.
+struct Approach {
+    /// Values in units of the largest reward of each lane, up to a constant.
+    values: Vec<Lanes<f32, BLOCK>>,
+    /// The residual before the last backup, in the same units.
+    residual: [f64; BLOCK],
+}
+
 impl<'a, 'm> Many<'a, 'm> {
     fn new(planner: &'a Planner, mdp: &'a Mdp<'m>, options: ManyOptions) -> Self {
         let in_blocks = matches!(mdp.criterion(), Criterion::Discounted { .. }) && planner.method == Method::Automatic;
@@ -136,20 +144,36 @@ impl<'a, 'm> Many<'a, 'm> {
         let n = weights.len() / k;
         let mut scratch = OccupancyScratch::default();
         if !self.in_blocks || n < SMALLEST_BLOCK {
-            let one = |(i, w): (usize, &[f64])| self.plan_one(first + i, w, Start::Cold, &mut scratch);
+            let one = |(i, w): (usize, &[f64])| self.plan_one(first + i, w, &mut scratch);
             return weights.chunks_exact(k).enumerate().map(one).collect();
         }
         let reward = self.block_reward(weights)?;
         let start = self.iterate_block(&reward);
         let mut results = Vec::with_capacity(n);
+        let mut policies = Vec::with_capacity(n);
         for half in 0..2 {
             let lanes = half * HALF..n.min((half + 1) * HALF);
             if !lanes.is_empty() {
                 let weights = &weights[lanes.start * k..lanes.end * k];
-                self.finish_half(first, half, weights, &reward, &start, &mut scratch, &mut results)?;
+                self.finish_half(first, half, weights, &reward, &start, &mut results, &mut policies)?;
+            }
+        }
+        if self.options.feature_expectations {
+            for (result, chosen) in results.iter_mut().zip(&policies) {
+                result.feature_expectations = self.expectations(chosen, &mut scratch)?;
             }
         }
         Ok(results)
+    }
+
+    /// How well occupancies are computed, relative to their size: as well as the values they belong to.
+    fn occupancy_tolerance(&self) -> f64 {
+        match self.planner.accuracy {
+            Accuracy::Exact => ROUNDING,
+            Accuracy::Tolerance(tolerance) => {
+                (tolerance / self.mdp.features().max_abs().max(1.0)).clamp(ROUNDING, 1e-3)
+            }
+        }
     }
 
     /// The rewards of all lanes; lanes beyond the last reward repeat it.
@@ -206,7 +230,7 @@ impl<'a, 'm> Many<'a, 'm> {
     }
 
     /// Single precision until each lane is near its tolerance or the precision's floor. Returns scaled values.
-    fn iterate_block(&self, reward: &BlockReward) -> Vec<Lanes<f32, BLOCK>> {
+    fn iterate_block(&self, reward: &BlockReward) -> Approach {
         let kernel = self.mdp.kernel();
         let gamma = self.mdp.criterion().discount();
         let mut v = if reward.per_row { vec![Lanes::ZERO; kernel.n_states()] } else { reward.scaled.clone() };
@@ -218,6 +242,7 @@ impl<'a, 'm> Many<'a, 'm> {
             Accuracy::Tolerance(_) => f64::INFINITY,
         });
         let mut pace = Pace::new();
+        let mut residual = [f64::INFINITY; BLOCK];
         for sweep in 0..MAX_BLOCK_SWEEPS {
             let change = improve_lanes(
                 self.planner.simd,
@@ -237,12 +262,12 @@ impl<'a, 'm> Many<'a, 'm> {
             if sweep % 8 == 0 {
                 pace.floor = largest(&v).map(|x| 4.0 * f64::from(f32::EPSILON) * f64::from(x));
             }
-            let residual: [f64; BLOCK] = std::array::from_fn(|l| 0.5 * f64::from(change.hi[l] - change.lo[l]));
+            residual = std::array::from_fn(|l| 0.5 * f64::from(change.hi[l] - change.lo[l]));
             if pace.is_over(&residual, &goal) {
                 break;
             }
         }
-        v
+        Approach { values: v, residual }
     }
 
     /// Double precision for half a block: backups to the tolerance, the choice of policies, certificates.
@@ -253,17 +278,20 @@ impl<'a, 'm> Many<'a, 'm> {
         half: usize,
         weights: &[f64],
         reward: &BlockReward,
-        start: &[Lanes<f32, BLOCK>],
-        scratch: &mut OccupancyScratch,
+        start: &Approach,
         results: &mut Vec<PlannedReward>,
+        policies: &mut Vec<Vec<u32>>,
     ) -> Result<()> {
         let kernel = self.mdp.kernel();
         let gamma = self.mdp.criterion().discount();
         let simd = self.planner.simd;
         let k = self.mdp.features().n_features();
         let scale: [f64; HALF] = std::array::from_fn(|l| reward.scale[half * HALF + l]);
-        let mut v: Vec<Lanes<f64, HALF>> =
-            start.iter().map(|x| Lanes(std::array::from_fn(|l| f64::from(x.0[half * HALF + l]) * scale[l]))).collect();
+        let mut v: Vec<Lanes<f64, HALF>> = start
+            .values
+            .iter()
+            .map(|x| Lanes(std::array::from_fn(|l| f64::from(x.0[half * HALF + l]) * scale[l])))
+            .collect();
         let goal: [f64; HALF] = match self.planner.accuracy {
             Accuracy::Exact => scale.map(|x| 0.5 * EXACT_SPAN * x),
             Accuracy::Tolerance(tolerance) => [tolerance; HALF],
@@ -276,12 +304,15 @@ impl<'a, 'm> Many<'a, 'm> {
         let within = |change: &LaneChange<f64, HALF>| (0..HALF).all(|l| 0.5 * (change.hi[l] - change.lo[l]) <= goal[l]);
         let exact = self.planner.accuracy == Accuracy::Exact;
         // Single precision is often enough for a loose tolerance; then this pass is the only one.
-        let mut choice = (!exact).then(|| choose([0.0; HALF], &v)).filter(|choice| within(&choice.backup));
+        let enough = !exact && (0..HALF).all(|l| start.residual[half * HALF + l] * scale[l] <= goal[l]);
         let mut sweeps = 0;
-        if choice.is_none() {
+        let choice = if let Some(first) = enough.then(|| choose([0.0; HALF], &v)).filter(|c| within(&c.backup)) {
+            first
+        } else {
             let mut out = v.clone();
             let mut pace = Pace::new();
             let mut shift = [0.0; HALF];
+            let mut before: [f64; HALF] = std::array::from_fn(|l| start.residual[half * HALF + l] * scale[l]);
             loop {
                 let change = improve_lanes(
                     simd,
@@ -299,22 +330,25 @@ impl<'a, 'm> Many<'a, 'm> {
                 std::mem::swap(&mut v, &mut out);
                 sweeps += 1;
                 shift = std::array::from_fn(|l| 0.5 * (change.lo[l] + change.hi[l]));
-                pace.floor = [0.0; HALF];
                 let residual: [f64; HALF] = std::array::from_fn(|l| 0.5 * (change.hi[l] - change.lo[l]));
-                if pace.is_over(&residual, &goal) || sweeps >= MAX_BLOCK_SWEEPS {
-                    // The values that certify must not be shifted once more: true values are a constant away.
-                    let level: [f64; HALF] = if exact { shift.map(|c| c / (1.0 - gamma)) } else { [0.0; HALF] };
-                    v.iter_mut().for_each(|x| (0..HALF).for_each(|l| x.0[l] += level[l]));
-                    break;
+                let over = pace.is_over(&residual, &goal) || sweeps >= MAX_BLOCK_SWEEPS;
+                // The pass that chooses is a backup too: it may do the last step, if steps go on as they did.
+                let next_suffices = (0..HALF).all(|l| residual[l] * residual[l] <= 0.5 * goal[l] * before[l]);
+                before = residual;
+                if exact && over {
+                    // Ties are a matter of the true values, which are a constant away.
+                    v.iter_mut().for_each(|x| (0..HALF).for_each(|l| x.0[l] += shift[l] / (1.0 - gamma)));
+                    let largest = choose([0.0; HALF], &v).largest;
+                    break choose(largest.map(|q| TIE_TOLERANCE * q), &v);
+                }
+                if over || (!exact && next_suffices) {
+                    let last = choose([0.0; HALF], &v);
+                    if over || within(&last.backup) {
+                        break last;
+                    }
                 }
             }
-            let mut last = choose([0.0; HALF], &v);
-            if exact {
-                last = choose(last.largest.map(|q| TIE_TOLERANCE * q), &v);
-            }
-            choice = Some(last);
-        }
-        let Some(choice) = choice else { return Ok(()) };
+        };
         let max_row = kernel.layout().row_start.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0);
         let size = largest(&v);
         for (l, w) in weights.chunks_exact(k).enumerate() {
@@ -328,13 +362,17 @@ impl<'a, 'm> Many<'a, 'm> {
                         policy: Policy::from_pairs(self.mdp.pairs(), &chosen),
                         value: start_value(self.mdp.initial(), &values),
                         values: self.options.values.then_some(values),
-                        feature_expectations: self.expectations(&chosen, scratch)?,
+                        feature_expectations: None,
                         certificate: Certificate { sweeps: certificate.sweeps + sweeps, ..certificate },
                     });
+                    policies.push(chosen);
                 }
                 None => {
                     let hint: Vec<f64> = v.iter().map(|x| x.0[l]).collect();
-                    results.push(self.plan_one(index, w, Start::Values(&hint), scratch)?);
+                    let reward = self.mdp.reward(w)?;
+                    let plan = self.planner.plan_from(self.mdp, &reward, Start::Values(&hint))?;
+                    policies.push(pairs_of(self.mdp.pairs(), plan.policy.actions().unwrap_or_default())?);
+                    results.push(self.planned(index, plan));
                 }
             }
         }
@@ -375,24 +413,24 @@ impl<'a, 'm> Many<'a, 'm> {
         ))
     }
 
-    fn plan_one(
-        &self,
-        index: usize,
-        w: &[f64],
-        start: Start<'_>,
-        scratch: &mut OccupancyScratch,
-    ) -> Result<PlannedReward> {
+    fn plan_one(&self, index: usize, w: &[f64], scratch: &mut OccupancyScratch) -> Result<PlannedReward> {
         let reward = self.mdp.reward(w)?;
-        let Plan { policy, values, value, certificate } = self.planner.plan_from(self.mdp, &reward, start)?;
-        let feature_expectations = match (&policy, self.mdp.criterion()) {
+        let mut result = self.planned(index, self.planner.plan(self.mdp, &reward)?);
+        result.feature_expectations = match (&result.policy, self.mdp.criterion()) {
             (Policy::Stationary(actions), Criterion::Discounted { .. } | Criterion::TotalReward) => {
                 self.expectations(&pairs_of(self.mdp.pairs(), actions)?, scratch)?
             }
-            _ if self.options.feature_expectations => Some(evaluate::feature_expectations(self.mdp, &policy)?),
+            _ if self.options.feature_expectations => Some(evaluate::feature_expectations(self.mdp, &result.policy)?),
             _ => None,
         };
+        Ok(result)
+    }
+
+    /// A plan as one of many, without its feature expectations.
+    fn planned(&self, index: usize, plan: Plan) -> PlannedReward {
+        let Plan { policy, values, value, certificate } = plan;
         let values = self.options.values.then_some(values);
-        Ok(PlannedReward { index, policy, value, values, feature_expectations, certificate })
+        PlannedReward { index, policy, value, values, feature_expectations: None, certificate }
     }
 
     /// μ of a policy, from the cache where another reward had the same.
@@ -403,14 +441,7 @@ impl<'a, 'm> Many<'a, 'm> {
         if let Some(known) = self.cache.get(chosen) {
             return Ok(Some(known.to_vec()));
         }
-        let tolerance = match self.planner.accuracy {
-            Accuracy::Exact => ROUNDING,
-            Accuracy::Tolerance(tolerance) => {
-                let gamma = self.mdp.criterion().discount();
-                (tolerance * (1.0 - gamma) / self.mdp.features().max_abs().max(1.0)).clamp(ROUNDING, 1e-3)
-            }
-        };
-        let mu = chosen_feature_expectations(self.mdp, chosen, tolerance, scratch)?;
+        let mu = chosen_feature_expectations(self.mdp, chosen, self.occupancy_tolerance(), scratch)?;
         self.cache.put(chosen, &mu);
         Ok(Some(mu))
     }
@@ -463,22 +494,30 @@ fn largest<T: Real, const L: usize>(v: &[Lanes<T, L>]) -> [T; L] {
 /// Feature expectations by policy. They depend on the policy alone, so a hit changes nothing but the time.
 #[derive(Default)]
 struct PolicyCache {
-    known: Mutex<ExpectationsByPolicy>,
+    known: Mutex<HashMap<u64, KnownPolicy>>,
 }
 
-type ExpectationsByPolicy = HashMap<Box<[u32]>, Arc<[f64]>>;
+struct KnownPolicy {
+    chosen: Box<[u32]>,
+    mu: Arc<[f64]>,
+}
 
 impl PolicyCache {
     fn get(&self, chosen: &[u32]) -> Option<Arc<[f64]>> {
-        self.known.lock().ok()?.get(chosen).cloned()
+        let known = self.known.lock().ok()?;
+        known.get(&digest(chosen)).filter(|policy| *policy.chosen == *chosen).map(|policy| policy.mu.clone())
     }
 
     fn put(&self, chosen: &[u32], mu: &[f64]) {
         if let Ok(mut known) = self.known.lock() {
             let entry = 4 * chosen.len() + 8 * mu.len();
             if (known.len() + 1) * entry <= CACHE_BYTES {
-                known.insert(chosen.into(), mu.into());
+                known.insert(digest(chosen), KnownPolicy { chosen: chosen.into(), mu: mu.into() });
             }
         }
     }
+}
+
+fn digest(chosen: &[u32]) -> u64 {
+    chosen.iter().fold(0, |h: u64, &pair| (h.rotate_left(5) ^ u64::from(pair)).wrapping_mul(0x9E37_79B9_7F4A_7C15))
 }

@@ -94,86 +94,94 @@ unsafe fn expectation<T: Real>(next: &[u32], p: &[T], v: &[T]) -> T {
     }
 }
 
-/// One Bellman backup: `out = max over rows of r + γ P v`, `choice` the first row that attains it.
-pub(crate) fn improve<T: Real>(numbers: Numbers<'_, T>, v: &[T], out: &mut [T], choice: &mut [u32]) -> Change {
-    match numbers.reward_per_row {
-        false => improve_rows::<T, false, false>(numbers, v, out, choice, &mut []),
-        true => improve_rows::<T, true, false>(numbers, v, out, choice, &mut []),
-    }
-}
-
-/// [`improve`] that also keeps r + γ P v of every row in `q`.
-pub(crate) fn improve_keeping<T: Real>(
-    numbers: Numbers<'_, T>,
-    v: &[T],
-    out: &mut [T],
-    choice: &mut [u32],
-    q: &mut Vec<T>,
-) -> Change {
+/// One Bellman backup: `q = r + γ P v` of every row, `out` the largest of each state.
+///
+/// Which row attains it is left to [`greedy`]: an argument of the maximum cannot be predicted, and looking for it here would
+/// cost a third of the sweep.
+pub(crate) fn improve<T: Real>(numbers: Numbers<'_, T>, v: &[T], out: &mut [T], q: &mut Vec<T>) -> Change {
     q.resize(numbers.row_start.len() - 1, T::ZERO);
     match numbers.reward_per_row {
-        false => improve_rows::<T, false, true>(numbers, v, out, choice, q),
-        true => improve_rows::<T, true, true>(numbers, v, out, choice, q),
+        false => improve_rows::<T, false>(numbers, v, out, q),
+        true => improve_rows::<T, true>(numbers, v, out, q),
     }
 }
 
-fn improve_rows<T: Real, const PER_ROW: bool, const KEEP: bool>(
-    numbers: Numbers<'_, T>,
-    v: &[T],
-    out: &mut [T],
-    choice: &mut [u32],
-    kept: &mut [T],
-) -> Change {
+fn improve_rows<T: Real, const PER_ROW: bool>(numbers: Numbers<'_, T>, v: &[T], out: &mut [T], q: &mut [T]) -> Change {
     let Numbers { state_rows, row_start, next, p, gamma, reward, .. } = numbers;
     let n_states = v.len();
     numbers.check(n_states);
-    assert!(out.len() == n_states && choice.len() == n_states);
+    assert_eq!(out.len(), n_states);
     let (mut lo, mut hi) = (T::HIGHEST, T::LOWEST);
     for s in 0..n_states {
         let (first, end) = (state_rows[s] as usize, state_rows[s + 1] as usize);
         let mut best = T::LOWEST;
-        let mut best_row = first;
         for row in first..end {
             // SAFETY: row starts ascend to the number of entries, and successors are states.
             let expected = unsafe {
                 let (from, to) = (*row_start.get_unchecked(row), *row_start.get_unchecked(row + 1));
                 expectation(next.get_unchecked(from..to), p.get_unchecked(from..to), v)
             };
-            let q = reward[if PER_ROW { row } else { s }] + gamma * expected;
-            if KEEP {
-                kept[row] = q;
-            }
-            if q > best {
-                best = q;
-                best_row = row;
-            }
+            let value = reward[if PER_ROW { row } else { s }] + gamma * expected;
+            q[row] = value;
+            best = if value > best { value } else { best };
         }
         let difference = best - v[s];
         lo = if difference < lo { difference } else { lo };
         hi = if difference > hi { difference } else { hi };
         out[s] = best;
-        choice[s] = best_row as u32;
     }
     Change { lo: lo.into(), hi: hi.into() }
 }
 
+/// The first row of each state whose `q` is the `best` of the state.
+pub(crate) fn greedy<T: Real>(state_rows: &[u32], q: &[T], best: &[T], choice: &mut Vec<u32>) {
+    choice.clear();
+    choice.extend(state_rows.windows(2).zip(best).map(|(rows, best)| {
+        let at = (rows[0]..rows[1]).find(|&row| q[row as usize] == *best);
+        at.unwrap_or(rows[0])
+    }));
+}
+
+/// `out[next] += weight · p`, four at a time.
+///
+/// # Safety
+/// Every entry of `next` must be below `out.len()`, no two of them equal, and `next` and `p` of one length.
+#[inline(always)]
+unsafe fn scatter<T: Real>(next: &[u32], p: &[T], weight: T, out: &mut [T]) {
+    debug_assert!(next.len() == p.len() && next.iter().all(|&s| (s as usize) < out.len()));
+    // SAFETY: the caller promises the bounds; that successors differ lets four sums be read before any is written.
+    unsafe {
+        let add = |i: usize, out: &[T]| {
+            let to = *next.get_unchecked(i) as usize;
+            (to, *out.get_unchecked(to) + weight * *p.get_unchecked(i))
+        };
+        let mut i = 0;
+        while i + 4 <= next.len() {
+            let sums = [add(i, out), add(i + 1, out), add(i + 2, out), add(i + 3, out)];
+            for (to, sum) in sums {
+                *out.get_unchecked_mut(to) = sum;
+            }
+            i += 4;
+        }
+        while i < next.len() {
+            let (to, sum) = add(i, out);
+            *out.get_unchecked_mut(to) = sum;
+            i += 1;
+        }
+    }
+}
+
 /// The transition matrix and reward of one policy, with its rows gathered into one piece of memory.
 #[derive(Debug, Default)]
-pub(crate) struct PolicyMatrix {
+pub(crate) struct PolicyMatrix<T = f64> {
     pub(crate) gamma: f64,
     pub(crate) reward: Vec<f64>,
     start: Vec<usize>,
     next: Vec<u32>,
-    p: Vec<f64>,
+    p: Vec<T>,
 }
 
-impl PolicyMatrix {
-    /// The matrix of the policy that takes `choice[s]` (a row of the kernel) in state `s`, with the best reward among the
-    /// pairs of that row.
-    pub(crate) fn gather(&mut self, problem: &Problem<'_>, choice: &[u32]) {
-        self.gather_rows(problem.kernel, problem.gamma, choice, |s| problem.reward.at(s, choice[s] as usize));
-    }
-
+impl<T: Real> PolicyMatrix<T> {
     /// The matrix of the rows `choice[s]` with the rewards `reward(s)`.
     pub(crate) fn gather_rows(&mut self, kernel: &Kernel, gamma: f64, choice: &[u32], reward: impl Fn(usize) -> f64) {
         self.gamma = gamma;
@@ -183,11 +191,13 @@ impl PolicyMatrix {
         self.p.clear();
         self.start.push(0);
         for (s, &row) in choice.iter().enumerate() {
-            let (next, p) = kernel.row(row as usize);
+            let entries = kernel.entries(row as usize);
+            let next = &kernel.layout().next[entries.clone()];
             // Without a discount, an absorbing state collects nothing; dropping its loop keeps the system regular.
-            let (next, p) = if gamma == 1.0 && next == [s as u32] { (&next[..0], &p[..0]) } else { (next, p) };
-            self.next.extend_from_slice(next);
-            self.p.extend_from_slice(p);
+            if !(gamma == 1.0 && next == [s as u32]) {
+                self.next.extend_from_slice(next);
+                self.p.extend_from_slice(&T::probabilities(kernel)[entries]);
+            }
             self.start.push(self.next.len());
             self.reward.push(reward(s));
         }
@@ -195,14 +205,7 @@ impl PolicyMatrix {
 
     /// The matrix among the states of a closed set: `states[i]` takes the i-th of `rows`, `local` maps states to their place.
     /// Rewards are zero.
-    pub(crate) fn gather_local(
-        &mut self,
-        kernel: &Kernel,
-        gamma: f64,
-        rows: impl Iterator<Item = u32>,
-        states: &[u32],
-        local: &[u32],
-    ) {
+    pub(crate) fn gather_local(&mut self, kernel: &Kernel, gamma: f64, rows: &[u32], states: &[u32], local: &[u32]) {
         self.gamma = gamma;
         self.reward.clear();
         self.reward.resize(states.len(), 0.0);
@@ -210,15 +213,42 @@ impl PolicyMatrix {
         self.next.clear();
         self.p.clear();
         self.start.push(0);
-        for (row, &s) in rows.zip(states) {
-            let (next, p) = kernel.row(row as usize);
+        for (&row, &s) in rows.iter().zip(states) {
+            let entries = kernel.entries(row as usize);
+            let next = &kernel.layout().next[entries.clone()];
             if !(gamma == 1.0 && next == [s]) {
                 self.next.extend(next.iter().map(|&to| local[to as usize]));
-                self.p.extend_from_slice(p);
+                self.p.extend_from_slice(&T::probabilities(kernel)[entries]);
             }
             self.start.push(self.next.len());
         }
         assert!(self.start.len() == states.len() + 1 && self.next.iter().all(|&to| (to as usize) < states.len()));
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.reward.len()
+    }
+
+    /// `out = γ Pᵀ v`.
+    pub(crate) fn push(&self, v: &[T], out: &mut [T]) {
+        assert!(v.len() == self.len() && out.len() == self.len());
+        out.fill(T::ZERO);
+        let gamma = T::nearest(self.gamma);
+        for s in 0..v.len() {
+            // SAFETY: `start` ascends to the number of entries, every successor is below `len()` and they are distinct.
+            unsafe {
+                let entries = *self.start.get_unchecked(s)..*self.start.get_unchecked(s + 1);
+                scatter(self.next.get_unchecked(entries.clone()), self.p.get_unchecked(entries), gamma * v[s], out);
+            }
+        }
+    }
+}
+
+impl PolicyMatrix {
+    /// The matrix of the policy that takes `choice[s]` (a row of the kernel) in state `s`, with the best reward among the
+    /// pairs of that row.
+    pub(crate) fn gather(&mut self, problem: &Problem<'_>, choice: &[u32]) {
+        self.gather_rows(problem.kernel, problem.gamma, choice, |s| problem.reward.at(s, choice[s] as usize));
     }
 
     /// From rows given one by one; every successor must be below the number of rows.
@@ -234,10 +264,6 @@ impl PolicyMatrix {
         }
         assert_eq!(matrix.start.len(), matrix.reward.len() + 1);
         matrix
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.reward.len()
     }
 
     pub(crate) fn n_entries(&self) -> usize {
