@@ -5,8 +5,6 @@ use clap::{Args, ValueEnum};
 use coirl::domains::{Driving, DrivingActions, Garnet, Grid, Polarity};
 use coirl::model::Cmdp;
 
-/// Cells above which the grid's features, one per cell, would fill the memory.
-const MOST_GRID_CELLS: usize = 10_000;
 /// Numbers above which a random model is a mistake in typing.
 const MOST_GARNET_NUMBERS: usize = 500_000_000;
 
@@ -129,14 +127,6 @@ impl Domain {
 
 impl GridArgs {
     fn build(&self) -> Result<Cmdp, Failure> {
-        let cells = self.width.saturating_mul(self.height);
-        if cells > MOST_GRID_CELLS {
-            return Err(Failure::refused(format!(
-                "--width {} --height {}: {cells} cells; expected at most {MOST_GRID_CELLS}, because every cell has a \
-                 feature of its own",
-                self.width, self.height
-            )));
-        }
         Ok(Grid { width: self.width, height: self.height, discount: self.discount }.build()?)
     }
 }

@@ -52,19 +52,22 @@ fn main() {
 fn run(options: &Options) {
     let folder = tempfile::tempdir().unwrap();
     let mut report = String::new();
+    let mut chart = Vec::new();
     println!("seed {}, {RUNS} interleaved runs, one thread, CPU time, Bellman residual {TOLERANCE:e}", options.seed);
     let mut peers: Vec<Peer> = ["quantecon", "mdpsolver", "storm"].map(|name| Peer::start(options, name)).into();
     for problem in problems(options, folder.path()) {
         if options.only.as_ref().is_none_or(|only| only.split(',').any(|name| name == problem.name)) {
-            let section = compare(&problem, &mut peers, folder.path());
+            let Compared { section, ratios } = compare(&problem, &mut peers, folder.path());
             println!("{section}");
             report.push_str(&section);
+            chart.push((problem.name, ratios));
         }
     }
     report.push_str(&memory_section());
     println!("{}", memory_section());
     if let Some(path) = &options.write {
         std::fs::write(path, page(options, &peers, &report)).unwrap();
+        std::fs::write(path.with_extension("svg"), picture(&chart)).unwrap();
     }
 }
 
@@ -190,7 +193,13 @@ fn icu_sepsis(options: &Options, folder: &Path) -> Cmdp {
     Cmdp::new(Dynamics::Shared(kernel), features, initial, Criterion::discounted(0.99).unwrap()).unwrap()
 }
 
-fn compare(problem: &Problem, peers: &mut [Peer], folder: &Path) -> String {
+/// A problem's tables, and how many times longer each rival took.
+struct Compared {
+    section: String,
+    ratios: Vec<(String, f64)>,
+}
+
+fn compare(problem: &Problem, peers: &mut [Peer], folder: &Path) -> Compared {
     let mdp = problem.model.shared_mdp().unwrap();
     let path = folder.join(format!("{}.npz", problem.name));
     let rewards: Vec<Vec<f64>> = problem
@@ -271,9 +280,11 @@ fn compare(problem: &Problem, peers: &mut [Peer], folder: &Path) -> String {
     let _ = writeln!(section, "| **{what}** | {} | 1 |", seconds(own));
     let exact = median(&mut exact);
     let _ = writeln!(section, "| {what}, exact | {} | {:.2} |", seconds(exact), exact / own);
+    let mut ratios = Vec::new();
     for rival in &mut rivals {
         let time = median(&mut rival.times);
         let name = &peers[rival.peer].name;
+        ratios.push((format!("{name} {}", rival.variant), time / own));
         let _ = writeln!(section, "| {name} {} | {} | **{:.1}** |", rival.variant, seconds(time), time / own);
     }
     let _ = writeln!(section, "\nLargest difference of the values from ours: {worst:.1e}.");
@@ -282,7 +293,7 @@ fn compare(problem: &Problem, peers: &mut [Peer], folder: &Path) -> String {
         let _ = writeln!(section, "Two threads: {speedup:.2} times as fast as one (wall clock).");
     }
     section.push('\n');
-    section
+    Compared { section, ratios }
 }
 
 struct Rival {
@@ -454,5 +465,49 @@ fn page(options: &Options, peers: &[Peer], report: &str) -> String {
          do not compute feature expectations.\n\n{report}",
         options.seed,
         versions.join(", ")
+    )
+}
+
+/// Bars of the ratios on a logarithmic axis, as a self-contained picture.
+fn picture(chart: &[(&str, Vec<(String, f64)>)]) -> String {
+    const LEFT: f64 = 190.0;
+    const WIDTH: f64 = 480.0;
+    const ROW: f64 = 17.0;
+    const LONGEST: f64 = 200.0;
+    let x = |ratio: f64| LEFT + WIDTH * ratio.clamp(1.0, LONGEST).ln() / LONGEST.ln();
+    let colour = |name: &str| match name.split(' ').next() {
+        Some("quantecon") => "#4477aa",
+        Some("mdpsolver") => "#ccbb44",
+        _ => "#ee6677",
+    };
+    let mut body = String::new();
+    let mut y = 44.0;
+    for (problem, ratios) in chart {
+        let middle = y + ROW * ratios.len() as f64 / 2.0 + 4.0;
+        let _ = writeln!(body, r#"<text x="8" y="{middle:.0}" font-weight="bold">{problem}</text>"#);
+        for (name, ratio) in ratios {
+            let _ = writeln!(body, r#"<text x="{}" y="{:.0}" text-anchor="end">{name}</text>"#, LEFT - 6.0, y + 12.0);
+            let (width, fill) = (x(*ratio) - LEFT, colour(name));
+            let _ =
+                writeln!(body, r#"<rect x="{LEFT}" y="{:.0}" width="{width:.1}" height="13" fill="{fill}"/>"#, y + 1.0);
+            let _ = writeln!(body, r#"<text x="{:.0}" y="{:.0}">{ratio:.1}×</text>"#, x(*ratio) + 4.0, y + 12.0);
+            y += ROW;
+        }
+        y += 9.0;
+    }
+    let mut axis = String::new();
+    for tick in [1.0, 3.0, 10.0, 30.0, 100.0] {
+        let at = x(tick);
+        let _ = writeln!(axis, r##"<line x1="{at:.0}" y1="38" x2="{at:.0}" y2="{:.0}" stroke="#d0d0d0"/>"##, y - 6.0);
+        let _ = writeln!(axis, r#"<text x="{at:.0}" y="34" text-anchor="middle">{tick}×</text>"#);
+    }
+    format!(
+        r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 760 {height:.0}" font-family="sans-serif" font-size="11" role="img">
+<title>CPU time of other planners as a multiple of coirl's</title>
+<rect width="760" height="{height:.0}" fill="#ffffff"/>
+<text x="8" y="16" font-size="13">CPU time as a multiple of coirl's (logarithmic; longer is slower)</text>
+{axis}{body}</svg>
+"##,
+        height = y
     )
 }

@@ -20,8 +20,8 @@ pub enum Error {
         /// Number of actions given.
         n_actions: usize,
     },
-    /// States, actions or pairs beyond what 32-bit indices can name.
-    #[error("{what}: {count} is more than the {limit} that this version can index")]
+    /// More states, pairs or cells than indices can name or memory can hold.
+    #[error("{what}: {count} is more than the {limit} that can be held")]
     TooLarge {
         /// What was counted.
         what: &'static str,

@@ -290,24 +290,21 @@ impl CriterionArgs {
         };
         let model = model.with_criterion(criterion)?;
         match self.start {
-            Some(state) => started_in(&model, state),
+            Some(state) => started_in(model, state),
             None => Ok(model),
         }
     }
 }
 
 /// The same model, started in one state.
-fn started_in(model: &Cmdp, state: usize) -> Result<Cmdp, Failure> {
+fn started_in(model: Cmdp, state: usize) -> Result<Cmdp, Failure> {
     let n_states = model.n_states();
     if state >= n_states {
         return Err(Failure::refused(format!("--start {state}: the model has states 0 to {}", n_states - 1)));
     }
     let mut initial = vec![0.0; n_states];
     initial[state] = 1.0;
-    let started = Cmdp::new(model.dynamics().clone(), model.features().clone(), initial, model.criterion())?
-        .with_context_space(model.context_space().clone())?
-        .with_names(model.names().clone())?;
-    Ok(started)
+    Ok(model.with_initial(initial)?)
 }
 
 impl RewardArgs {

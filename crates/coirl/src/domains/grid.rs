@@ -3,9 +3,12 @@
 //! State `y·width + x`; every state has its own feature (φ(s) = e_s), contexts are rewards of the cells, and the start is
 //! uniform. The paper's grid is 3 wide and 4 tall.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::model::{Cmdp, ContextSpace, Criterion, Dynamics, Features, Kernel, KernelBuilder, Names, Pairs};
 use std::sync::Arc;
+
+/// Every cell has its own feature, so the features grow with the square of the cells.
+const MAX_CELLS: usize = 10_000;
 
 /// Settings of the grid world.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -28,6 +31,9 @@ impl Grid {
     /// The model.
     pub fn build(self) -> Result<Cmdp> {
         let n_states = self.width.saturating_mul(self.height);
+        if n_states > MAX_CELLS {
+            return Err(Error::TooLarge { what: "cells", count: n_states, limit: MAX_CELLS });
+        }
         let kernel = self.kernel(n_states)?;
         let mut identity = vec![0.0; n_states * n_states];
         (0..n_states).for_each(|s| identity[s * n_states + s] = 1.0);

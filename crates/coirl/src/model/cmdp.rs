@@ -61,6 +61,13 @@ impl Cmdp {
         Ok(model)
     }
 
+    /// The same model with another start distribution.
+    pub fn with_initial(mut self, initial: Vec<f64>) -> Result<Self> {
+        check_initial(self.pairs(), &initial)?;
+        self.initial = initial;
+        Ok(self)
+    }
+
     /// Declares where contexts live.
     pub fn with_context_space(mut self, space: ContextSpace) -> Result<Self> {
         space.check()?;
@@ -70,6 +77,9 @@ impl Cmdp {
         if matches!(self.dynamics, Dynamics::Mixture(_)) && !matches!(space, ContextSpace::Simplex { .. }) {
             let reason = "a mixture of kernels needs contexts on the simplex".into();
             return Err(Error::InvalidContext { values: Vec::new(), reason });
+        }
+        if let (Some(dimension), false) = (space.dimension(), self.names.contexts.is_empty()) {
+            check_length("context names", dimension, self.names.contexts.len())?;
         }
         self.context_space = space;
         Ok(self)

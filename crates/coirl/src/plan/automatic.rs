@@ -19,10 +19,13 @@ const SLOW: f64 = 0.7;
 const EVALUATION_SHARE: f64 = 0.1;
 /// Most products with the policy's matrix between two backups.
 const MAX_PRODUCTS: usize = 60;
+/// Share of the worst-case margin within which rows are kept. A q averages the error of its successors, so the worst case is
+/// far off; what is dropped wrongly comes back with the next backup over all rows.
+const CAUTION: f64 = 0.25;
 /// Evaluations without progress after which policies are evaluated outright.
 const MAX_STALLS: usize = 3;
 /// Entries from which single precision saves more memory traffic than its detour costs.
-const SINGLE_PRECISION_ENTRIES: usize = 50_000;
+const SINGLE_PRECISION_ENTRIES: usize = 2_000_000;
 /// Cap of the sweeps in single precision, which is exhausted long before at the rates that are kept.
 const MAX_SINGLE_SWEEPS: usize = 100;
 
@@ -150,7 +153,7 @@ fn approach(problem: &Problem<'_>, values: &mut [f64], tolerance: f64, buffers: 
 
 /// How far below the best of its state a row may be and still become it.
 fn margin(change: Change, rate: f64) -> f64 {
-    change.span() / (1.0 - rate)
+    CAUTION * change.span() / (1.0 - rate)
 }
 
 /// Backups over fewer and fewer candidates, until their residual is at `goal` or they slow down. Returns the residual

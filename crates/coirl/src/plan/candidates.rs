@@ -11,6 +11,9 @@ use super::sweep::Numbers;
 /// Packing pays when it leaves at most this share of the rows.
 const WORTH_PACKING: f64 = 0.8;
 
+/// Rows per state from which on there is hardly anything left to drop.
+const FEW_ROWS: f64 = 1.1;
+
 /// A selection of the rows of a kernel, packed together; the empty selection stands for all of them.
 #[derive(Debug, Default)]
 pub(super) struct Candidates<T> {
@@ -20,6 +23,8 @@ pub(super) struct Candidates<T> {
     p: Vec<T>,
     /// Per row, where rewards depend on it.
     reward: Vec<T>,
+    /// Which rows to keep, while a selection is made.
+    keep: Vec<bool>,
 }
 
 impl<T: Real> Candidates<T> {
@@ -55,19 +60,22 @@ impl<T: Real> Candidates<T> {
     /// Keeps the rows whose `q` is within `margin` of the best of their state, if that is worth the copy.
     pub(super) fn drop_beyond(&mut self, margin: T, all: Numbers<'_, T>, q: &[T]) {
         let state_rows = if self.is_all() { all.state_rows } else { &self.state_rows };
-        let mut keep = vec![false; q.len()];
-        let mut kept = 0;
-        for rows in state_rows.windows(2).map(|w| w[0] as usize..w[1] as usize) {
-            let best = q[rows.clone()].iter().fold(T::LOWEST, |best, &x| if x > best { x } else { best });
-            for row in rows {
-                keep[row] = q[row] >= best - margin;
-                kept += usize::from(keep[row]);
-            }
-        }
-        if kept as f64 > WORTH_PACKING * q.len() as f64 {
+        if q.len() as f64 <= FEW_ROWS * (state_rows.len() - 1) as f64 {
             return;
         }
-        if self.is_all() { self.select(all, &keep, kept) } else { self.narrow(&keep) }
+        let mut keep = std::mem::take(&mut self.keep);
+        keep.clear();
+        for rows in state_rows.windows(2).map(|w| w[0] as usize..w[1] as usize) {
+            let own = &q[rows];
+            let best = own.iter().fold(T::LOWEST, |best, &x| if x > best { x } else { best });
+            let bar = best - margin;
+            keep.extend(own.iter().map(|&x| x >= bar));
+        }
+        let kept = keep.iter().map(|&kept| usize::from(kept)).sum::<usize>();
+        if kept as f64 <= WORTH_PACKING * q.len() as f64 {
+            if self.is_all() { self.select(all, &keep, kept) } else { self.narrow(&keep) }
+        }
+        self.keep = keep;
     }
 
     /// Copies the kept rows out of the kernel.

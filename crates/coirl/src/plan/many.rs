@@ -110,6 +110,8 @@ struct Many<'a, 'm> {
     mdp: &'a Mdp<'m>,
     options: ManyOptions,
     in_blocks: bool,
+    /// How well occupancies are computed, relative to their size: as well as the values they belong to.
+    occupancy_tolerance: f64,
     cache: PolicyCache,
 }
 
@@ -136,7 +138,11 @@ struct Approach {
 impl<'a, 'm> Many<'a, 'm> {
     fn new(planner: &'a Planner, mdp: &'a Mdp<'m>, options: ManyOptions) -> Self {
         let in_blocks = matches!(mdp.criterion(), Criterion::Discounted { .. }) && planner.method == Method::Automatic;
-        Self { planner, mdp, options, in_blocks, cache: PolicyCache::default() }
+        let occupancy_tolerance = match planner.accuracy {
+            Accuracy::Exact => ROUNDING,
+            Accuracy::Tolerance(tolerance) => (tolerance / mdp.features().max_abs().max(1.0)).clamp(ROUNDING, 1e-3),
+        };
+        Self { planner, mdp, options, in_blocks, occupancy_tolerance, cache: PolicyCache::default() }
     }
 
     fn plan_block(&self, first: usize, weights: &[f64]) -> Result<Vec<PlannedReward>> {
@@ -164,16 +170,6 @@ impl<'a, 'm> Many<'a, 'm> {
             }
         }
         Ok(results)
-    }
-
-    /// How well occupancies are computed, relative to their size: as well as the values they belong to.
-    fn occupancy_tolerance(&self) -> f64 {
-        match self.planner.accuracy {
-            Accuracy::Exact => ROUNDING,
-            Accuracy::Tolerance(tolerance) => {
-                (tolerance / self.mdp.features().max_abs().max(1.0)).clamp(ROUNDING, 1e-3)
-            }
-        }
     }
 
     /// The rewards of all lanes; lanes beyond the last reward repeat it.
@@ -441,7 +437,7 @@ impl<'a, 'm> Many<'a, 'm> {
         if let Some(known) = self.cache.get(chosen) {
             return Ok(Some(known.to_vec()));
         }
-        let mu = chosen_feature_expectations(self.mdp, chosen, self.occupancy_tolerance(), scratch)?;
+        let mu = chosen_feature_expectations(self.mdp, chosen, self.occupancy_tolerance, scratch)?;
         self.cache.put(chosen, &mu);
         Ok(Some(mu))
     }
