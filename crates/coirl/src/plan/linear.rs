@@ -126,6 +126,9 @@ pub(crate) fn policy_occupancy(
     (sum, solved)
 }
 
+/// An error estimate from the next and the last term of a series.
+pub(crate) type Estimate<'a, T> = dyn Fn(&[T], &[T]) -> f64 + 'a;
+
 /// How far the plain series of an occupancy got.
 pub(crate) struct Series {
     pub(crate) sum: Vec<f64>,
@@ -141,7 +144,7 @@ pub(crate) fn occupancy_series<T: Real>(
     matrix: &PolicyMatrix<T>,
     initial: &[f64],
     tolerance: f64,
-    estimate: Option<&dyn Fn(&[T], &[T]) -> f64>,
+    estimate: Option<&Estimate<'_, T>>,
 ) -> Series {
     let gamma = matrix.gamma;
     let shrink = T::nearest(gamma);
