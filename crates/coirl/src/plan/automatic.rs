@@ -38,8 +38,10 @@ fn run(problem: &Problem<'_>, mut values: Vec<f64>, tolerance: f64, limits: Limi
     let n = values.len();
     let gamma = problem.gamma;
     let mut sweeps = 0;
+    // What share of the residual the last step left, where that is known.
+    let mut known_rate = None;
     if gamma < 1.0 && problem.kernel.n_entries() >= SINGLE_PRECISION_ENTRIES {
-        sweeps = approach(problem, &mut values, tolerance, &mut buffers.single);
+        (sweeps, known_rate) = approach(problem, &mut values, tolerance, limits, &mut buffers.single);
     }
     let all = problem.numbers();
     let mut state =
@@ -58,7 +60,7 @@ fn run(problem: &Problem<'_>, mut values: Vec<f64>, tolerance: f64, limits: Limi
             greedy(all.state_rows, &buffers.q, &state.backed, &mut state.choice);
             return state;
         }
-        let rate = now / before;
+        let rate = known_rate.take().unwrap_or(now / before);
         if rate > SLOW {
             greedy(all.state_rows, &buffers.q, &state.backed, &mut state.choice);
         }
@@ -83,7 +85,7 @@ fn run(problem: &Problem<'_>, mut values: Vec<f64>, tolerance: f64, limits: Limi
         } else if rate > 0.0 {
             before = now;
             buffers.candidates.reset();
-            buffers.candidates.drop_beyond(margin(state.change, rate), all, &buffers.q);
+            buffers.candidates.drop_beyond(margin(state.change, rate), all, &buffers.q, &state.values);
             if !buffers.candidates.is_all() {
                 before = follow_candidates(all, &mut state, now, 0.5 * tolerance, buffers);
             }
@@ -95,13 +97,20 @@ fn run(problem: &Problem<'_>, mut values: Vec<f64>, tolerance: f64, limits: Limi
 
 /// Moves `values` towards the optimal ones, up to a constant, in single precision: half the memory traffic, and twice the
 /// values in a cache. Stops near `tolerance`, or where single precision or backups give no more. Rewards are scaled to one
-/// and values kept around zero to make the most of the digits. Returns the number of sweeps.
-fn approach(problem: &Problem<'_>, values: &mut [f64], tolerance: f64, buffers: &mut SingleBuffers) -> usize {
+/// and values kept around zero to make the most of the digits. Returns the number of sweeps, and the rate of the last where it
+/// was good.
+fn approach(
+    problem: &Problem<'_>,
+    values: &mut [f64],
+    tolerance: f64,
+    limits: Limits,
+    buffers: &mut SingleBuffers,
+) -> (usize, Option<f64>) {
     let scale = problem.reward.max_abs();
     let double = problem.numbers();
     let inverse = 1.0 / scale;
     if !(inverse.is_finite() && inverse > 0.0) {
-        return 0;
+        return (0, None);
     }
     let SingleBuffers { candidates, q, reward, values: v, backed } = buffers;
     candidates.reset();
@@ -124,31 +133,33 @@ fn approach(problem: &Problem<'_>, values: &mut [f64], tolerance: f64, buffers: 
     let mut before = f64::INFINITY;
     let mut slow_sweeps = 0;
     let mut sweeps = 0;
-    while sweeps < MAX_SINGLE_SWEEPS {
+    let mut known_rate = None;
+    while sweeps < MAX_SINGLE_SWEEPS.min(limits.max_sweeps) {
         let change = improve(candidates.numbers(all), v, backed, q);
         sweeps += 1;
         std::mem::swap(v, backed);
+        let span = change.span();
+        let rate = span / before;
+        before = span;
+        if rate > 0.0 && rate < SLOW {
+            known_rate = Some(rate);
+            candidates.drop_beyond(margin(change, rate) as f32, all, q, v);
+        }
         let shift = change.mid() as f32;
         let mut size = 0.0_f32;
         for x in v.iter_mut() {
             *x -= shift;
             size = if x.abs() > size { x.abs() } else { size };
         }
-        let floor = 4.0 * f64::from(f32::EPSILON) * f64::from(size);
-        let span = change.span();
-        let rate = span / before;
-        before = span;
+        let floor = 2.0 * f64::from(f32::EPSILON) * f64::from(size);
         slow_sweeps = if rate > SLOW { slow_sweeps + 1 } else { 0 };
         // Half the tolerance, so that the double-precision backup that follows does not miss it by a hair.
         if span <= (tolerance * inverse).max(floor) || slow_sweeps == 2 || !span.is_finite() {
             break;
         }
-        if rate > 0.0 && rate < SLOW {
-            candidates.drop_beyond(margin(change, rate) as f32, all, q);
-        }
     }
     values.iter_mut().zip(v.iter()).for_each(|(value, x)| *value = f64::from(*x) * scale);
-    sweeps
+    (sweeps, known_rate)
 }
 
 /// How far below the best of its state a row may be and still become it.
@@ -176,7 +187,7 @@ fn follow_candidates(
             return now;
         }
         before = now;
-        buffers.candidates.drop_beyond(margin(change, rate), all, &buffers.q);
+        buffers.candidates.drop_beyond(margin(change, rate), all, &buffers.q, &state.values);
     }
 }
 

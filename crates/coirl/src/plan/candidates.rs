@@ -57,19 +57,17 @@ impl<T: Real> Candidates<T> {
         }
     }
 
-    /// Keeps the rows whose `q` is within `margin` of the best of their state, if that is worth the copy.
-    pub(super) fn drop_beyond(&mut self, margin: T, all: Numbers<'_, T>, q: &[T]) {
+    /// Keeps the rows whose `q` is within `margin` of the `best` of their state, if that is worth the copy.
+    pub(super) fn drop_beyond(&mut self, margin: T, all: Numbers<'_, T>, q: &[T], best: &[T]) {
         let state_rows = if self.is_all() { all.state_rows } else { &self.state_rows };
         if q.len() as f64 <= FEW_ROWS * (state_rows.len() - 1) as f64 {
             return;
         }
         let mut keep = std::mem::take(&mut self.keep);
         keep.clear();
-        for rows in state_rows.windows(2).map(|w| w[0] as usize..w[1] as usize) {
-            let own = &q[rows];
-            let best = own.iter().fold(T::LOWEST, |best, &x| if x > best { x } else { best });
+        for (rows, &best) in state_rows.windows(2).zip(best) {
             let bar = best - margin;
-            keep.extend(own.iter().map(|&x| x >= bar));
+            keep.extend(q[rows[0] as usize..rows[1] as usize].iter().map(|&x| x >= bar));
         }
         let kept = keep.iter().map(|&kept| usize::from(kept)).sum::<usize>();
         if kept as f64 <= WORTH_PACKING * q.len() as f64 {

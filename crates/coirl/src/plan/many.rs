@@ -38,7 +38,8 @@ const CACHE_BYTES: usize = 64 << 20;
 /// What to return for each reward.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ManyOptions {
-    /// Feature expectations from the start distribution.
+    /// Feature expectations from the start distribution: exact when planning exactly, else to about the planner's tolerance
+    /// relative to their size.
     pub feature_expectations: bool,
     /// The values of all states.
     pub values: bool,
