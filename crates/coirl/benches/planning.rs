@@ -1,9 +1,10 @@
-//! The planning problems P1 to P5 and the inner loops, for `cargo bench`. Against other planners: `cargo xtask bench-peers`.
+//! The planning problems P1, P2, P4 and P5 and the inner loops, for `cargo bench`. P3 (ICU-Sepsis, whose data come with a
+//! Python package) and the comparison with other planners: `cargo xtask bench-peers`.
 #![allow(missing_docs)] // the macros of criterion make undocumented functions
 
 use coirl::domains::{Driving, Garnet};
 use coirl::model::Cmdp;
-use coirl::plan::{ManyOptions, Method, Planner, Simd, evaluate};
+use coirl::plan::{Limits, ManyOptions, Method, Planner, Simd, evaluate};
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
 use std::ops::ControlFlow;
@@ -47,6 +48,8 @@ fn one_reward(c: &mut Criterion) {
         for (label, planner) in settings {
             group.bench_function(label, |b| b.iter(|| planner.plan(black_box(&mdp), &reward)));
         }
+        let once = Planner { limits: Limits { max_sweeps: 1 }, ..Planner::to_tolerance(Method::ValueIteration, 1e-30) };
+        group.bench_function("one backup", |b| b.iter(|| once.plan(black_box(&mdp), &reward)));
         let plan = Planner::default().plan(&mdp, &reward).expect("a plan");
         group.bench_function("feature expectations", |b| b.iter(|| evaluate::feature_expectations(&mdp, &plan.policy)));
         group.finish();

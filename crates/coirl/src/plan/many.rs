@@ -32,6 +32,8 @@ const MAX_BLOCK_SWEEPS: usize = 600;
 const SETTLING_SWEEPS: usize = 12;
 /// Relative span, in units of the reward, at which exact planning in lanes stops.
 const EXACT_SPAN: f64 = 1e-12;
+/// Bytes of results that may wait for the sink: the fewer waves, the less the threads wait for each other.
+const WAVE_BYTES: usize = 64 << 20;
 /// Bytes of policies that the cache may hold.
 const CACHE_BYTES: usize = 64 << 20;
 
@@ -86,7 +88,8 @@ impl Planner {
         check_finite("weights", weights)?;
         let total = weights.len() / k;
         let many = Many::new(self, mdp, options);
-        let wave = 4 * rayon::current_num_threads();
+        let threads = rayon::current_num_threads();
+        let wave = (WAVE_BYTES / (BLOCK * 8 * (mdp.n_states() + k))).clamp(2 * threads, 64 * threads);
         let mut done = 0;
         let blocks: Vec<&[f64]> = weights.chunks(BLOCK * k).collect();
         for (w, blocks) in blocks.chunks(wave).enumerate() {
@@ -134,6 +137,8 @@ struct Approach {
     values: Vec<Lanes<f32, BLOCK>>,
     /// The residual before the last backup, in the same units.
     residual: [f64; BLOCK],
+    /// The share of the residual that a backup leaves, as seen well above the floor of the precision.
+    rate: [f64; BLOCK],
 }
 
 impl<'a, 'm> Many<'a, 'm> {
@@ -240,6 +245,7 @@ impl<'a, 'm> Many<'a, 'm> {
         });
         let mut pace = Pace::new();
         let mut residual = [f64::INFINITY; BLOCK];
+        let mut rate = [1.0; BLOCK];
         for sweep in 0..MAX_BLOCK_SWEEPS {
             let change = improve_lanes(
                 self.planner.simd,
@@ -257,14 +263,18 @@ impl<'a, 'm> Many<'a, 'm> {
             std::mem::swap(&mut v, &mut out);
             shift = std::array::from_fn(|l| 0.5 * (change.lo[l] + change.hi[l]));
             if sweep % 8 == 0 {
-                pace.floor = largest(&v).map(|x| 4.0 * f64::from(f32::EPSILON) * f64::from(x));
+                pace.floor = largest(&v).map(|x| 3.0 * f64::from(f32::EPSILON) * f64::from(x));
             }
+            let before = residual;
             residual = std::array::from_fn(|l| 0.5 * f64::from(change.hi[l] - change.lo[l]));
+            for l in (0..BLOCK).filter(|&l| residual[l] > 20.0 * pace.floor[l] && before[l].is_finite()) {
+                rate[l] = residual[l] / before[l];
+            }
             if pace.is_over(&residual, &goal) {
                 break;
             }
         }
-        Approach { values: v, residual }
+        Approach { values: v, residual, rate }
     }
 
     /// Double precision for half a block: backups to the tolerance, the choice of policies, certificates.
@@ -309,7 +319,6 @@ impl<'a, 'm> Many<'a, 'm> {
             let mut out = v.clone();
             let mut pace = Pace::new();
             let mut shift = [0.0; HALF];
-            let mut before: [f64; HALF] = std::array::from_fn(|l| start.residual[half * HALF + l] * scale[l]);
             loop {
                 let change = improve_lanes(
                     simd,
@@ -330,8 +339,7 @@ impl<'a, 'm> Many<'a, 'm> {
                 let residual: [f64; HALF] = std::array::from_fn(|l| 0.5 * (change.hi[l] - change.lo[l]));
                 let over = pace.is_over(&residual, &goal) || sweeps >= MAX_BLOCK_SWEEPS;
                 // The pass that chooses is a backup too: it may do the last step, if steps go on as they did.
-                let next_suffices = (0..HALF).all(|l| residual[l] * residual[l] <= 0.5 * goal[l] * before[l]);
-                before = residual;
+                let next_suffices = (0..HALF).all(|l| residual[l] * start.rate[half * HALF + l] <= 0.8 * goal[l]);
                 if exact && over {
                     // Ties are a matter of the true values, which are a constant away.
                     v.iter_mut().for_each(|x| (0..HALF).for_each(|l| x.0[l] += shift[l] / (1.0 - gamma)));
