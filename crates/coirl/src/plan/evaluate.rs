@@ -5,6 +5,7 @@
 //! states that the policy can reach enter the system.
 
 use super::average;
+use super::buffers::{OccupancyBuffers, with_occupancy_buffers};
 use super::exact::pair_values;
 use super::linear::{ROUNDING, Scratch, Series, Solved, occupancy_series, policy_occupancy, policy_values};
 use super::planner::start_value;
@@ -120,7 +121,7 @@ pub fn occupancy(mdp: &Mdp<'_>, policy: &Policy) -> Result<Occupancy> {
         }
         (Criterion::Discounted { .. } | Criterion::TotalReward, Policy::Stationary(actions)) => {
             let chosen = pairs_of(pairs, actions)?;
-            let (states, occupancy) = chosen_occupancy(mdp, &chosen, ROUNDING, &mut OccupancyScratch::default())?;
+            let (states, occupancy) = chosen_occupancy(mdp, &chosen, ROUNDING)?;
             states.iter().zip(&occupancy).for_each(|(&s, &d)| visits[chosen[s as usize] as usize] = d);
         }
         (Criterion::Discounted { .. } | Criterion::TotalReward, Policy::Stochastic(_)) => {
@@ -172,24 +173,9 @@ pub fn successor_features(mdp: &Mdp<'_>, policy: &Policy) -> Result<Vec<f64>> {
     Ok(own)
 }
 
-/// Buffers of [`chosen_occupancy`], kept between policies.
-#[derive(Debug, Default)]
-pub(super) struct OccupancyScratch {
-    krylov: Scratch,
-    matrix: PolicyMatrix,
-    single: PolicyMatrix<f32>,
-    local: Vec<u32>,
-    rows: Vec<u32>,
-}
-
 /// μ of the policy that takes pair `chosen[s]` in state `s`, for the criteria with a sum.
-pub(super) fn chosen_feature_expectations(
-    mdp: &Mdp<'_>,
-    chosen: &[u32],
-    tolerance: f64,
-    scratch: &mut OccupancyScratch,
-) -> Result<Vec<f64>> {
-    let (states, occupancy) = chosen_occupancy(mdp, chosen, tolerance, scratch)?;
+pub(super) fn chosen_feature_expectations(mdp: &Mdp<'_>, chosen: &[u32], tolerance: f64) -> Result<Vec<f64>> {
+    let (states, occupancy) = chosen_occupancy(mdp, chosen, tolerance)?;
     let mut mu = vec![0.0; mdp.features().n_features()];
     for (&s, &d) in states.iter().zip(&occupancy) {
         mdp.features().add_scaled(s as usize, chosen[s as usize] as usize, d, &mut mu);
@@ -198,32 +184,36 @@ pub(super) fn chosen_feature_expectations(
 }
 
 /// The states that a policy reaches from the start distribution, with their occupancy.
-fn chosen_occupancy(
+fn chosen_occupancy(mdp: &Mdp<'_>, chosen: &[u32], tolerance: f64) -> Result<(Vec<u32>, Vec<f64>)> {
+    with_occupancy_buffers(mdp.kernel().n_entries(), |buffers| occupancy_in(mdp, chosen, tolerance, buffers))
+}
+
+fn occupancy_in(
     mdp: &Mdp<'_>,
     chosen: &[u32],
     tolerance: f64,
-    scratch: &mut OccupancyScratch,
+    buffers: &mut OccupancyBuffers,
 ) -> Result<(Vec<u32>, Vec<f64>)> {
     const UNSEEN: u32 = u32::MAX;
     let kernel = mdp.kernel();
     let initial = mdp.initial();
     let mut states: Vec<u32> = (0..initial.len() as u32).filter(|&s| initial[s as usize] > 0.0).collect();
-    scratch.local.clear();
-    scratch.local.resize(initial.len(), UNSEEN);
-    states.iter().enumerate().for_each(|(i, &s)| scratch.local[s as usize] = i as u32);
+    let OccupancyBuffers { krylov, matrix, single, local, rows } = buffers;
+    local.clear();
+    local.resize(initial.len(), UNSEEN);
+    states.iter().enumerate().for_each(|(i, &s)| local[s as usize] = i as u32);
     let mut done = 0;
     while done < states.len() && states.len() < initial.len() {
         let pair = chosen[states[done] as usize] as usize;
         for &next in kernel.row(kernel.row_of(pair)).0 {
-            if scratch.local[next as usize] == UNSEEN {
-                scratch.local[next as usize] = states.len() as u32;
+            if local[next as usize] == UNSEEN {
+                local[next as usize] = states.len() as u32;
                 states.push(next);
             }
         }
         done += 1;
     }
     let start: Vec<f64> = states.iter().map(|&s| initial[s as usize]).collect();
-    let OccupancyScratch { krylov, matrix, single, local, rows } = scratch;
     rows.clear();
     rows.extend(states.iter().map(|&s| kernel.row_of(chosen[s as usize] as usize) as u32));
     if tolerance >= SINGLE_PRECISION_TOLERANCE && kernel.n_entries() >= SINGLE_PRECISION_ENTRIES {

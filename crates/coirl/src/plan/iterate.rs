@@ -69,7 +69,8 @@ pub(crate) fn iterate(
             return state;
         }
         match method {
-            Method::ValueIteration => std::mem::swap(&mut state.values, &mut state.backed),
+            // The automatic method left above; a backup is what all have in common.
+            Method::ValueIteration | Method::Automatic => std::mem::swap(&mut state.values, &mut state.backed),
             Method::ModifiedPolicyIteration { sweeps } => {
                 std::mem::swap(&mut state.values, &mut state.backed);
                 matrix.gather(problem, &state.choice);
@@ -89,7 +90,6 @@ pub(crate) fn iterate(
                 state.sweeps += policy_values(&matrix, &mut state.values, &mut scratch).products;
                 evaluated.clone_from(&state.choice);
             }
-            Method::Automatic => unreachable!("handled above"),
         }
     }
 }

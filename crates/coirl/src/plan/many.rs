@@ -6,7 +6,7 @@
 //! results do not depend on the number of threads. Rewards that share a policy share its feature expectations.
 
 use super::certificate::{Certificate, Horizon, Status};
-use super::evaluate::{self, OccupancyScratch, chosen_feature_expectations};
+use super::evaluate::{self, chosen_feature_expectations};
 use super::exact::TIE_TOLERANCE;
 use super::lanes::{LaneBackup, LaneChange, LaneChoice, Lanes, PairReward, choose_lanes, improve_lanes, reward_lanes};
 use super::linear::ROUNDING;
@@ -154,9 +154,8 @@ impl<'a, 'm> Many<'a, 'm> {
     fn plan_block(&self, first: usize, weights: &[f64]) -> Result<Vec<PlannedReward>> {
         let k = self.mdp.features().n_features();
         let n = weights.len() / k;
-        let mut scratch = OccupancyScratch::default();
         if !self.in_blocks || n < SMALLEST_BLOCK {
-            let one = |(i, w): (usize, &[f64])| self.plan_one(first + i, w, &mut scratch);
+            let one = |(i, w): (usize, &[f64])| self.plan_one(first + i, w);
             return weights.chunks_exact(k).enumerate().map(one).collect();
         }
         let reward = self.block_reward(weights)?;
@@ -172,7 +171,7 @@ impl<'a, 'm> Many<'a, 'm> {
         }
         if self.options.feature_expectations {
             for (result, chosen) in results.iter_mut().zip(&policies) {
-                result.feature_expectations = self.expectations(chosen, &mut scratch)?;
+                result.feature_expectations = self.expectations(chosen)?;
             }
         }
         Ok(results)
@@ -418,12 +417,12 @@ impl<'a, 'm> Many<'a, 'm> {
         ))
     }
 
-    fn plan_one(&self, index: usize, w: &[f64], scratch: &mut OccupancyScratch) -> Result<PlannedReward> {
+    fn plan_one(&self, index: usize, w: &[f64]) -> Result<PlannedReward> {
         let reward = self.mdp.reward(w)?;
         let mut result = self.planned(index, self.planner.plan(self.mdp, &reward)?);
         result.feature_expectations = match (&result.policy, self.mdp.criterion()) {
             (Policy::Stationary(actions), Criterion::Discounted { .. } | Criterion::TotalReward) => {
-                self.expectations(&pairs_of(self.mdp.pairs(), actions)?, scratch)?
+                self.expectations(&pairs_of(self.mdp.pairs(), actions)?)?
             }
             _ if self.options.feature_expectations => Some(evaluate::feature_expectations(self.mdp, &result.policy)?),
             _ => None,
@@ -439,14 +438,14 @@ impl<'a, 'm> Many<'a, 'm> {
     }
 
     /// μ of a policy, from the cache where another reward had the same.
-    fn expectations(&self, chosen: &[u32], scratch: &mut OccupancyScratch) -> Result<Option<Vec<f64>>> {
+    fn expectations(&self, chosen: &[u32]) -> Result<Option<Vec<f64>>> {
         if !self.options.feature_expectations {
             return Ok(None);
         }
         if let Some(known) = self.cache.get(chosen) {
             return Ok(Some(known.to_vec()));
         }
-        let mu = chosen_feature_expectations(self.mdp, chosen, self.occupancy_tolerance, scratch)?;
+        let mu = chosen_feature_expectations(self.mdp, chosen, self.occupancy_tolerance)?;
         self.cache.put(chosen, &mu);
         Ok(Some(mu))
     }
