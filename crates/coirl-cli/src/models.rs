@@ -4,6 +4,7 @@ use crate::domains::{CATALOGUE, Domain};
 use crate::failure::Failure;
 use coirl::artifact;
 use coirl::model::Cmdp;
+use coirl::nearest::edit_distance;
 use std::path::Path;
 
 /// Opens the model. A domain's name is the domain; a file of that name is `./name`.
@@ -23,24 +24,8 @@ pub(crate) fn open(model: &Path, seed: u64) -> Result<Cmdp, Failure> {
 /// The domain that a missing file was meant to be, when it is at most a typing error or two away.
 fn nearest_domain(model: &Path) -> Option<&'static str> {
     let typed = model.to_str()?.to_lowercase();
-    let typed: Vec<char> = typed.chars().take(32).collect();
     let near = |name: &&str| edit_distance(&typed, name) <= 2;
     CATALOGUE.iter().map(|entry| entry.0).find(near)
-}
-
-fn edit_distance(a: &[char], b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]

@@ -62,6 +62,7 @@ mod error;
 pub mod evaluate;
 pub mod mapping;
 pub mod model;
+pub mod nearest;
 pub mod plan;
 mod random;
 

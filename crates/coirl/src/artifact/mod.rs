@@ -16,7 +16,6 @@
 
 mod archive;
 mod atomic;
-mod nearest;
 mod npy;
 mod npz;
 mod numbers;

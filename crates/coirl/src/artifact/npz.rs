@@ -31,13 +31,13 @@
 use super::archive::{Archive, ArchiveArray, ArchiveWriter};
 use super::atomic::write_atomically;
 use super::format_error;
-use super::nearest::nearest;
 use super::npy::Number;
 use crate::error::{Error, Result};
 use crate::model::{
     Clusters, Cmdp, ContextSpace, Criterion, Dynamics, Features, Kernel, KernelBuilder, Layout, Mixture, Names, Pairs,
     SparseRows,
 };
+use crate::nearest::nearest;
 use std::fs::File;
 use std::io;
 use std::path::Path;

@@ -25,12 +25,12 @@
 //! the entries of each row begin, `next` the successor of each entry.
 
 use super::atomic::write_atomically;
-use super::nearest::nearest;
 use super::{Place, format_error};
 use crate::error::{Error, Result};
 use crate::model::{
     Clusters, Cmdp, ContextSpace, Criterion, Dynamics, Features, Kernel, Layout, Mixture, Names, Pairs, SparseRows,
 };
+use crate::nearest::nearest;
 use safetensors::tensor::{Dtype, Metadata, TensorInfo};
 use std::borrow::Cow;
 use std::collections::BTreeSet;

@@ -1,12 +1,12 @@
 //! The known name that a mistyped one was meant to be.
 
 /// The candidate with the fewest inserted, deleted or replaced characters; the first of equals.
-pub(super) fn nearest<'a>(name: &str, candidates: &[&'a str]) -> Option<&'a str> {
+pub fn nearest<'a>(name: &str, candidates: &[&'a str]) -> Option<&'a str> {
     candidates.iter().copied().min_by_key(|candidate| edit_distance(name, candidate))
 }
 
 /// Levenshtein's distance, by rows of his table.
-fn edit_distance(from: &str, to: &str) -> usize {
+pub fn edit_distance(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut row: Vec<usize> = (0..=to.len()).collect();
     for (i, a) in from.chars().enumerate() {
