@@ -462,7 +462,9 @@ fn page(options: &Options, peers: &[Peer], report: &str) -> String {
          thread; all planners run to a sup-norm Bellman residual of {TOLERANCE:e}, and *exact* is this planner's default, where the \
          policy is greedy for its own exactly evaluated values. Ratios are what to read: the times depend on the machine.\n\n\
          Peers: {}. Of each peer the fastest variant of a pilot run is shown (QuantEcon's default, mpi-20, beside it); peers \
-         do not compute feature expectations.\n\n{report}",
+         do not compute feature expectations. A pilot is one run, so where two variants are close the other may be the faster \
+         one. On P5 a peer solves {PEER_SHARE} of the {MANY} rewards in each run and its time is scaled up; ours are all {MANY}. \
+         mdpsolver's rebuilding of a model for each reward is not counted.\n\n{report}",
         options.seed,
         versions.join(", ")
     )

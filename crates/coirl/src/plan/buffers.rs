@@ -1,6 +1,6 @@
 //! Memory of the size of the kernel, kept between plans.
 //!
-//! Fresh memory of that size costs more page faults than the planning it serves, so each thread keeps its own.
+//! Fresh memory of that size costs page faults on every plan, so each thread keeps its own.
 
 use super::candidates::Candidates;
 use super::linear::Scratch;

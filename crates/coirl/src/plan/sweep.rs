@@ -96,8 +96,8 @@ unsafe fn expectation<T: Real>(next: &[u32], p: &[T], v: &[T]) -> T {
 
 /// One Bellman backup: `q = r + γ P v` of every row, `out` the largest of each state.
 ///
-/// Which row attains it is left to [`greedy`]: an argument of the maximum cannot be predicted, and looking for it here would
-/// cost a third of the sweep.
+/// Which row attains it is left to [`greedy`]: an argument of the maximum cannot be predicted, and branches that guess it
+/// wrong would slow the sweep.
 pub(crate) fn improve<T: Real>(numbers: Numbers<'_, T>, v: &[T], out: &mut [T], q: &mut Vec<T>) -> Change {
     q.resize(numbers.row_start.len() - 1, T::ZERO);
     match numbers.reward_per_row {
