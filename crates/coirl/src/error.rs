@@ -218,6 +218,12 @@ pub enum Error {
         /// Problems asked for.
         total: usize,
     },
+    /// A checkpoint that this run cannot go on from.
+    #[error("the checkpoint cannot be used: {reason}")]
+    Checkpoint {
+        /// What is wrong.
+        reason: String,
+    },
     /// A file that could not be read or written.
     #[error("{path}: {source}", path = path.display())]
     Io {

@@ -1,5 +1,13 @@
-//! Demonstrations: what was seen of somebody acting.
+//! Demonstrations: what was seen of somebody acting, and the experts that can be asked.
 
+mod demonstration;
+mod estimate;
+mod expert;
+mod split;
 mod trajectory;
 
+pub use demonstration::{Demonstration, Evidence, Origin};
+pub use estimate::{Estimate, Estimates, Estimator, Reference, truncation_horizon};
+pub use expert::{Answer, Expert, RecordedExpert, SimulatedExpert};
+pub use split::{Split, Test, Train, Validation};
 pub use trajectory::Trajectory;

@@ -1,7 +1,7 @@
 //! Trajectories, and drawing them from a policy.
 
-use crate::error::{Error, Result};
-use crate::model::{ActionId, Mdp, StateId};
+use crate::error::{Error, Result, check_length};
+use crate::model::{ActionId, Criterion, Features, Mdp, Pairs, StateId};
 use crate::plan::Policy;
 use crate::plan::evaluate::stage_distributions;
 use crate::random::stream;
@@ -25,9 +25,31 @@ impl Trajectory {
         {
             return Err(Error::shape("policy (stages)", format!("at least {transitions}"), stages.len()));
         }
+        Self::draw(mdp, policy, transitions, &mut stream(seed, "trajectory", number))
+    }
+
+    /// Draws a trajectory that ends with probability 1 − γ at each state, so that the plain sum of its features has the
+    /// discounted sum as its expectation. Features of states and actions need the action of the last state as well: its
+    /// transition is then part of the trajectory.
+    pub fn sample_geometric(mdp: &Mdp<'_>, policy: &Policy, seed: u64, number: u64) -> Result<Self> {
+        let Criterion::Discounted { discount } = mdp.criterion() else {
+            return Err(Error::CriterionMismatch {
+                operation: "geometric termination",
+                criterion: mdp.criterion().name(),
+                hint: "it stands for a discount below 1",
+            });
+        };
+        let mut rng = stream(seed, "geometric trajectory", number);
+        let u: f64 = rng.random();
+        // P(T ≥ t) = γᵗ; 1 − u is never zero.
+        let transitions = if discount == 0.0 { 0 } else { ((1.0 - u).ln() / discount.ln()).floor() as usize };
+        let own_action = usize::from(matches!(mdp.features(), Features::StateAction(_)));
+        Self::draw(mdp, policy, transitions + own_action, &mut rng)
+    }
+
+    fn draw(mdp: &Mdp<'_>, policy: &Policy, transitions: usize, rng: &mut impl RngExt) -> Result<Self> {
         let n_stages = if let Policy::Staged(stages) = policy { stages.len() } else { 1 };
         let stages = stage_distributions(mdp.pairs(), policy, n_stages)?;
-        let mut rng = stream(seed, "trajectory", number);
         let mut state = draw(mdp.initial().iter().copied().enumerate(), rng.random());
         let mut trajectory = Self { states: vec![StateId(state as u32)], actions: Vec::with_capacity(transitions) };
         for t in 0..transitions {
@@ -39,6 +61,42 @@ impl Trajectory {
             trajectory.states.push(StateId(state as u32));
         }
         Ok(trajectory)
+    }
+
+    /// Σ γᵗ φ along the path: one term per state, or per action where features depend on it.
+    pub fn discounted_features(&self, mdp: &Mdp<'_>, gamma: f64) -> Result<Vec<f64>> {
+        let per_state = matches!(mdp.features(), Features::State { .. });
+        let mut sum = vec![0.0; mdp.features().n_features()];
+        let mut scale = 1.0;
+        for t in 0..self.actions.len() + usize::from(per_state) {
+            let pair = if per_state { 0 } else { self.pair(mdp.pairs(), t)? };
+            mdp.features().add_scaled(self.states[t].index(), pair, scale, &mut sum);
+            scale *= gamma;
+        }
+        Ok(sum)
+    }
+
+    /// The first `transitions` of it.
+    pub fn truncated(&self, transitions: usize) -> Self {
+        let n = transitions.min(self.actions.len());
+        Self { states: self.states[..=n].to_vec(), actions: self.actions[..n].to_vec() }
+    }
+
+    /// The pair chosen at step t.
+    pub(crate) fn pair(&self, pairs: &Pairs, t: usize) -> Result<usize> {
+        let (state, action) = (self.states[t].index(), self.actions[t]);
+        pairs
+            .find(state, action.index())
+            .ok_or(Error::ActionNotAdmissible { state, action: i64::from(action.0) })
+    }
+
+    /// Refuses states that do not exist, actions that may not be taken and paths with a step too many.
+    pub(crate) fn check(&self, pairs: &Pairs) -> Result<()> {
+        check_length("states of a trajectory (one more than actions)", self.actions.len() + 1, self.states.len())?;
+        if let Some(state) = self.states.iter().find(|state| state.index() >= pairs.n_states()) {
+            return Err(Error::shape("state of a trajectory", format!("below {}", pairs.n_states()), state.0));
+        }
+        (0..self.actions.len()).try_for_each(|t| self.pair(pairs, t).map(|_| ()))
     }
 }
 

@@ -7,6 +7,7 @@
 //! two features, and both readings are offered.
 
 use crate::error::Result;
+use crate::mapping::LinearMapping;
 use crate::model::{Cmdp, ContextSpace, Criterion, Dynamics, Features, Kernel, KernelBuilder, Names, Pairs};
 use std::sync::Arc;
 
@@ -105,6 +106,21 @@ impl Scene {
 
     fn with_new_car(self) -> Vec<Scene> {
         (0..N_LANES).map(|lane| Scene { lane, y: FIRST_Y, ..self }).collect()
+    }
+}
+
+/// Reward mappings of the paper's experiments: a row per priority, a column per feature.
+impl Driving {
+    /// W* of the online experiments, no entry negative.
+    pub fn online_mapping() -> LinearMapping {
+        LinearMapping::from_checked(3, [1, 0, 1, 0, 10, 0, 1, 10, 0].map(|x| f64::from(x) / 23.0).into())
+    }
+
+    /// W* of the interactive experiments, with signs; of Frobenius norm one.
+    pub fn interactive_mapping() -> LinearMapping {
+        let printed = [-1.0, 0.75, 0.75, 0.5, -1.0, 1.0, 0.75, 1.0, -0.75_f64];
+        let size = printed.iter().map(|x| x * x).sum::<f64>().sqrt();
+        LinearMapping::from_checked(3, printed.map(|x| x / size).into())
     }
 }
 

@@ -1,5 +1,7 @@
-//! How good a mapping is: what it plans for the contexts at hand.
+//! How good a mapping is: what it plans for the contexts at hand, and how that compares with an expert.
 
 mod contexts;
+mod examination;
 
 pub use contexts::plan_contexts;
+pub use examination::{Examination, Score};

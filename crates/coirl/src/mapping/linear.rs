@@ -36,6 +36,18 @@ impl LinearMapping {
         &self.values
     }
 
+    /// From numbers known to be finite and to fill rows.
+    pub(crate) fn from_checked(n_features: usize, values: Vec<f64>) -> Self {
+        debug_assert!(values.len().is_multiple_of(n_features));
+        Self { n_features, values }
+    }
+
+    /// A mapping of the same shape with other finite numbers.
+    pub(crate) fn with_values(&self, values: Vec<f64>) -> Self {
+        debug_assert_eq!(values.len(), self.values.len());
+        Self { n_features: self.n_features, values }
+    }
+
     /// cᵀW.
     pub fn weights(&self, context: &Context) -> Result<Vec<f64>> {
         let c = context.values();

@@ -252,6 +252,19 @@ impl<'a> Mdp<'a> {
         self.initial = Cow::Owned(initial);
         Ok(self)
     }
+
+    /// Whether no action leads out of this state.
+    pub fn is_absorbing(&self, state: StateId) -> bool {
+        let stays = |(next, p): (usize, f64)| next == state.index() || p == 0.0;
+        self.pairs().of_state(state.index()).all(|pair| self.kernel.successors(pair).all(stays))
+    }
+
+    /// The same process with another start distribution.
+    pub fn with_initial(mut self, initial: Vec<f64>) -> Result<Self> {
+        check_initial(self.kernel.pairs(), &initial)?;
+        self.initial = Cow::Owned(initial);
+        Ok(self)
+    }
 }
 
 fn check_initial(pairs: &Pairs, initial: &[f64]) -> Result<()> {

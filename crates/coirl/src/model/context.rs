@@ -1,6 +1,8 @@
 //! Contexts: checked vectors in a declared space.
 
 use crate::error::{Error, Result};
+use crate::random::stream;
+use rand::RngExt;
 
 /// How far a context may be from the simplex before it is refused.
 const SIMPLEX_TOLERANCE: f64 = 1e-6;
@@ -53,6 +55,30 @@ impl ContextSpace {
             Some(reason) => Err(Error::InvalidContext { values, reason }),
             None => Ok(Context(values.into())),
         }
+    }
+
+    /// Contexts drawn uniformly; the same seed gives the same contexts, and a longer list begins with the shorter one. The
+    /// space must be bounded: nothing is uniform on [`ContextSpace::Any`].
+    pub fn sample(&self, n: usize, seed: u64) -> Result<Vec<Context>> {
+        let draw = |i: usize| {
+            let mut rng = stream(seed, "context", i as u64);
+            match self {
+                ContextSpace::Simplex { dimension } => {
+                    // Exponential variables divided by their sum are uniform on the simplex.
+                    let parts: Vec<f64> = (0..*dimension).map(|_| -(1.0 - rng.random::<f64>()).ln()).collect();
+                    let total: f64 = parts.iter().sum();
+                    Ok(parts.iter().map(|x| x / total).collect())
+                }
+                ContextSpace::Box { lower, upper } => {
+                    Ok(lower.iter().zip(upper).map(|(l, u)| l + (u - l) * rng.random::<f64>()).collect())
+                }
+                ContextSpace::Any => {
+                    let reason = "the model declares no space of contexts to draw from".into();
+                    Err(Error::InvalidContext { values: Vec::new(), reason })
+                }
+            }
+        };
+        (0..n).map(|i| draw(i).map(Context)).collect()
     }
 
     fn objection(&self, values: &[f64]) -> Option<String> {

@@ -7,6 +7,7 @@
 mod cmdp;
 mod context;
 mod criterion;
+mod digest;
 mod dynamics;
 mod features;
 mod kernel;

@@ -10,7 +10,7 @@ use crate::model::Kernel;
 ///
 /// Found by planning for a reward of one per step. If the values w reached satisfy 1 + max_a P w ≤ w + hi with hi < 1,
 /// then w/(1 − hi) is a super-solution, so the bound holds however far planning got.
-pub(super) fn longest_expected_time(kernel: &Kernel) -> Result<f64> {
+pub(crate) fn longest_expected_time(kernel: &Kernel) -> Result<f64> {
     let absorbing =
         |s: usize| kernel.pairs().of_state(s).all(|pair| kernel.successors(pair).all(|(next, _)| next == s));
     let steps: Vec<f64> = (0..kernel.n_states()).map(|s| if absorbing(s) { 0.0 } else { 1.0 }).collect();

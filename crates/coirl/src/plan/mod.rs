@@ -23,6 +23,7 @@ mod problem;
 mod real;
 mod sweep;
 
+pub(crate) use absorption::longest_expected_time;
 pub use certificate::{Certificate, Status};
 pub use lanes::Simd;
 pub use many::{ManyOptions, PlannedReward};

@@ -1,0 +1,93 @@
+//! A demonstration: how somebody acted in one context.
+
+use super::Trajectory;
+use crate::error::{Error, Result, check_finite, check_length};
+use crate::model::{Cmdp, Context, Mdp, StateId};
+
+/// Where a demonstration starts. The agent that is compared with it is planned from the same start: context and start may
+/// have been drawn together, and the model's own start distribution would then bias the comparison.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Origin {
+    /// From the model's start distribution.
+    Model,
+    /// From these states, equally likely; a state may be listed more than once.
+    States(Vec<StateId>),
+}
+
+impl Origin {
+    /// The process, started here.
+    pub fn of<'a>(&self, mdp: Mdp<'a>) -> Result<Mdp<'a>> {
+        match self {
+            Origin::Model => Ok(mdp),
+            Origin::States(states) => {
+                let share = 1.0 / states.len() as f64;
+                let mut initial = vec![0.0; mdp.n_states()];
+                for state in states {
+                    initial[state.index()] += share;
+                }
+                mdp.with_initial(initial)
+            }
+        }
+    }
+}
+
+/// What was seen.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Evidence {
+    /// μ, as if the policy itself had been seen.
+    FeatureExpectations(Vec<f64>),
+    /// One or more trajectories.
+    Trajectories(Vec<Trajectory>),
+}
+
+/// A context with what was seen of an expert acting in it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Demonstration {
+    context: Context,
+    origin: Origin,
+    evidence: Evidence,
+}
+
+impl Demonstration {
+    /// From feature expectations, started as the model starts.
+    pub fn from_feature_expectations(model: &Cmdp, context: Context, feature_expectations: Vec<f64>) -> Result<Self> {
+        check_length("feature expectations", model.n_features(), feature_expectations.len())?;
+        check_finite("feature expectations", &feature_expectations)?;
+        let evidence = Evidence::FeatureExpectations(feature_expectations);
+        Ok(Self { context, origin: Origin::Model, evidence })
+    }
+
+    /// From trajectories; they start where they start, and their actions must be admissible.
+    pub fn from_trajectories(model: &Cmdp, context: Context, trajectories: Vec<Trajectory>) -> Result<Self> {
+        if trajectories.is_empty() {
+            return Err(Error::shape("trajectories of a demonstration", "at least 1", 0));
+        }
+        trajectories.iter().try_for_each(|trajectory| trajectory.check(model.pairs()))?;
+        let origin = Origin::States(trajectories.iter().map(|trajectory| trajectory.states[0]).collect());
+        Ok(Self { context, origin, evidence: Evidence::Trajectories(trajectories) })
+    }
+
+    /// The same demonstration, known to start in one state.
+    pub fn starting_in(mut self, model: &Cmdp, state: StateId) -> Result<Self> {
+        if state.index() >= model.n_states() {
+            return Err(Error::shape("start state", format!("below {}", model.n_states()), state.0));
+        }
+        self.origin = Origin::States(vec![state]);
+        Ok(self)
+    }
+
+    /// The context.
+    pub fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// Where it starts.
+    pub fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    /// What was seen.
+    pub fn evidence(&self) -> &Evidence {
+        &self.evidence
+    }
+}

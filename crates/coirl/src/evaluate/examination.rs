@@ -1,0 +1,148 @@
+//! Scoring a mapping against a known truth on contexts kept for testing.
+
+use super::plan_contexts;
+use crate::error::{Error, Result};
+use crate::mapping::LinearMapping;
+use crate::model::{Cmdp, Context};
+use crate::plan::{ManyOptions, PlannedReward, Planner, Policy, evaluate};
+use rayon::prelude::*;
+use std::ops::ControlFlow;
+
+/// How an agent does on the test contexts. Ratios are of means over contexts.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Score {
+    /// Mean of f*(c)·μ of the agent.
+    pub value: f64,
+    /// `value` as a share of the expert's.
+    pub value_ratio: f64,
+    /// (V − V_uniform) / (V* − V_uniform): what is left when acting at random counts as nothing.
+    pub relative_value: f64,
+    /// Share of all states in which agent and expert take the same action.
+    pub accuracy: f64,
+    /// Share of all states in which the agent's action is optimal, ties included.
+    pub optimal_accuracy: f64,
+    /// Mean of f(c)·(μ − μ*) / ‖W‖: the loss of the mapping itself.
+    pub loss: f64,
+}
+
+/// The expert's side of an examination, computed once.
+pub struct Examination<'a> {
+    model: &'a Cmdp,
+    planner: Planner,
+    contexts: Vec<Context>,
+    weights: Vec<f64>,
+    policies: Vec<Policy>,
+    feature_expectations: Vec<Vec<f64>>,
+    /// Per context: whether each pair is optimal.
+    optimal: Vec<Vec<bool>>,
+    expert_value: f64,
+    uniform_value: f64,
+}
+
+/// Q-values closer than this, relative to the largest, count as tied.
+const TIE_TOLERANCE: f64 = 1e-9;
+
+impl<'a> Examination<'a> {
+    /// Plans as the expert would, for every test context. For the criteria with stationary policies.
+    pub fn new(model: &'a Cmdp, truth: &LinearMapping, contexts: Vec<Context>) -> Result<Self> {
+        if contexts.is_empty() {
+            return Err(Error::shape("test contexts", "at least 1", 0));
+        }
+        let planner = Planner::default();
+        let weights = all_weights(truth, &contexts)?;
+        let options = ManyOptions { feature_expectations: true, values: true };
+        let mut plans: Vec<PlannedReward> = Vec::with_capacity(contexts.len());
+        plan_contexts(model, &contexts, &weights, &planner, options, |plan| {
+            plans.push(plan);
+            ControlFlow::Continue(())
+        })?;
+        let k = model.n_features();
+        let uniform = Policy::uniform(model.pairs());
+        let details: Vec<(Vec<bool>, f64)> = plans
+            .par_iter()
+            .enumerate()
+            .map(|(i, plan)| {
+                let mdp = model.mdp(&contexts[i])?;
+                let w = &weights[i * k..(i + 1) * k];
+                let reward = mdp.reward(w)?;
+                let q = evaluate::q_values(&mdp, &reward, plan.values.as_deref().unwrap_or_default())?;
+                let slack = TIE_TOLERANCE * q.iter().fold(0.0, |most: f64, x| most.max(x.abs()));
+                let mut optimal = vec![false; q.len()];
+                for s in 0..mdp.n_states() {
+                    let pairs = mdp.pairs().of_state(s);
+                    let best = q[pairs.clone()].iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                    pairs.for_each(|pair| optimal[pair] = q[pair] >= best - slack);
+                }
+                Ok((optimal, evaluate::value(&mdp, &reward, &uniform)?))
+            })
+            .collect::<Result<_>>()?;
+        let n = contexts.len() as f64;
+        let expectations: Vec<Vec<f64>> =
+            plans.iter_mut().map(|plan| plan.feature_expectations.take().unwrap_or_default()).collect();
+        Ok(Self {
+            model,
+            planner,
+            expert_value: mean_value(&weights, &expectations),
+            uniform_value: details.iter().map(|detail| detail.1).sum::<f64>() / n,
+            feature_expectations: expectations,
+            policies: plans.into_iter().map(|plan| plan.policy).collect(),
+            optimal: details.into_iter().map(|detail| detail.0).collect(),
+            weights,
+            contexts,
+        })
+    }
+
+    /// Mean value of the expert.
+    pub fn expert_value(&self) -> f64 {
+        self.expert_value
+    }
+
+    /// Number of test contexts.
+    pub fn n_contexts(&self) -> usize {
+        self.contexts.len()
+    }
+
+    /// Plans with the mapping in every test context and compares.
+    pub fn score(&self, mapping: &LinearMapping) -> Result<Score> {
+        let own = all_weights(mapping, &self.contexts)?;
+        let (mut same, mut good) = (0_usize, 0_usize);
+        let mut agent: Vec<Vec<f64>> = Vec::with_capacity(self.contexts.len());
+        let pairs = self.model.pairs();
+        let sink = |plan: PlannedReward| {
+            let i = plan.index;
+            if let (Some(actions), Some(expert)) = (plan.policy.actions(), self.policies[i].actions()) {
+                for (s, action) in actions.iter().enumerate() {
+                    same += usize::from(*action == expert[s]);
+                    good += usize::from(pairs.find(s, action.index()).is_some_and(|pair| self.optimal[i][pair]));
+                }
+            }
+            agent.push(plan.feature_expectations.unwrap_or_default());
+            ControlFlow::Continue(())
+        };
+        plan_contexts(self.model, &self.contexts, &own, &self.planner, ManyOptions::default(), sink)?;
+        let value = mean_value(&self.weights, &agent);
+        let size = mapping.values().iter().map(|w| w * w).sum::<f64>().sqrt();
+        let loss = mean_value(&own, &agent) - mean_value(&own, &self.feature_expectations);
+        let decisions = (self.contexts.len() * pairs.n_states()) as f64;
+        Ok(Score {
+            value,
+            value_ratio: value / self.expert_value,
+            relative_value: (value - self.uniform_value) / (self.expert_value - self.uniform_value),
+            accuracy: same as f64 / decisions,
+            optimal_accuracy: good as f64 / decisions,
+            loss: if size > 0.0 { loss / size } else { 0.0 },
+        })
+    }
+}
+
+fn all_weights(mapping: &LinearMapping, contexts: &[Context]) -> Result<Vec<f64>> {
+    let rows: Vec<Vec<f64>> = contexts.iter().map(|context| mapping.weights(context)).collect::<Result<_>>()?;
+    Ok(rows.concat())
+}
+
+/// Mean of w_i·μ_i.
+fn mean_value(weights: &[f64], expectations: &[Vec<f64>]) -> f64 {
+    let k = weights.len() / expectations.len();
+    let dot = |(w, mu): (&[f64], &Vec<f64>)| w.iter().zip(mu).map(|(x, y)| x * y).sum::<f64>();
+    weights.chunks_exact(k).zip(expectations).map(dot).sum::<f64>() / expectations.len() as f64
+}

@@ -1,0 +1,82 @@
+//! Which demonstrations a step looks at.
+
+use super::settings::check_count;
+use crate::error::Result;
+use crate::random::stream;
+use rand::RngExt;
+use rand::seq::SliceRandom;
+
+/// How demonstrations are picked.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Batch {
+    /// One per step, in the order given, again from the start after the last.
+    #[default]
+    InOrder,
+    /// So many per step, drawn afresh each time; one may be drawn twice.
+    WithReplacement {
+        /// Demonstrations per step.
+        size: usize,
+    },
+    /// So many per step from a shuffled pass over all of them, then a new pass.
+    WithoutReplacement {
+        /// Demonstrations per step.
+        size: usize,
+    },
+    /// All of them at every step.
+    Full,
+}
+
+impl Batch {
+    pub(super) fn check(self) -> Result<()> {
+        match self {
+            Batch::WithReplacement { size } | Batch::WithoutReplacement { size } => check_count("batch size", size),
+            Batch::InOrder | Batch::Full => Ok(()),
+        }
+    }
+
+    /// The demonstrations of a step (from 1), a function of seed and step alone.
+    pub(super) fn indices(self, n: usize, step: u64, seed: u64) -> Vec<usize> {
+        let t = step - 1;
+        match self {
+            Batch::InOrder => vec![(t % n as u64) as usize],
+            Batch::Full => (0..n).collect(),
+            Batch::WithReplacement { size } => {
+                let mut rng = stream(seed, "mini-batch", step);
+                (0..size).map(|_| rng.random_range(0..n)).collect()
+            }
+            Batch::WithoutReplacement { size } => {
+                let per_pass = n.div_ceil(size) as u64;
+                let mut order: Vec<usize> = (0..n).collect();
+                order.shuffle(&mut stream(seed, "pass", t / per_pass));
+                let first = (t % per_pass) as usize * size;
+                order[first..(first + size).min(n)].to_vec()
+            }
+        }
+    }
+
+    /// Steps in one pass over n demonstrations.
+    pub(super) fn steps_per_pass(self, n: usize) -> u64 {
+        match self {
+            Batch::InOrder => n as u64,
+            Batch::Full => 1,
+            Batch::WithReplacement { size } | Batch::WithoutReplacement { size } => n.div_ceil(size.max(1)) as u64,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pass_without_replacement_meets_everyone_once() {
+        let batch = Batch::WithoutReplacement { size: 3 };
+        for pass in 0..3 {
+            let mut seen: Vec<usize> = (1..=4).flat_map(|t| batch.indices(10, 4 * pass + t, 7)).collect();
+            seen.sort_unstable();
+            assert_eq!(seen, (0..10).collect::<Vec<_>>());
+        }
+        assert_ne!(batch.indices(10, 1, 7), batch.indices(10, 5, 7));
+    }
+}

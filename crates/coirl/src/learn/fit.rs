@@ -1,0 +1,293 @@
+//! The loop that all methods share: step, record, stop, and go on from a checkpoint.
+
+use super::adaptive;
+use super::mirror_descent;
+use super::problem::{Problem, norm};
+use super::record::{Checkpoint, Fitted, Patience, Record, Recorder, RunCertificate, Snapshot, Status};
+use super::settings::{Method, Settings};
+use crate::error::{Error, Result, check_finite, check_length};
+use crate::evaluate::Examination;
+use crate::mapping::LinearMapping;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// Version of the checkpoint format.
+const CHECKPOINT_VERSION: u32 = 1;
+
+/// What a method keeps between two steps. One per algorithm; all randomness is derived from the seed and the step, so
+/// that this is all a checkpoint needs.
+pub(super) trait Algorithm: Sized + Serialize + DeserializeOwned {
+    /// Settings of the method.
+    type Settings;
+
+    /// Before the first step, from W₁ where one is given.
+    fn start(settings: &Self::Settings, problem: &Problem<'_>, initial: Option<&[f64]>, seed: u64) -> Result<Self>;
+
+    /// One step, the first has number 1.
+    fn step(&mut self, settings: &Self::Settings, problem: &Problem<'_>, run: Run) -> Result<Step>;
+
+    /// The mapping that would be returned now.
+    fn mapping(&self) -> Vec<f64>;
+
+    /// The last iterate, where the mapping is an average.
+    fn last_iterate(&self) -> Option<Vec<f64>> {
+        None
+    }
+
+    /// How many steps the method takes where nothing is said.
+    fn default_steps(settings: &Self::Settings, problem: &Problem<'_>) -> u64;
+
+    /// The theorem's bound and what it says about this run.
+    fn bound(&self, settings: &Self::Settings, problem: &Problem<'_>, steps: u64) -> Result<(Option<f64>, String)>;
+}
+
+/// Where in a run a step is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Run {
+    /// Number of the step, from 1.
+    pub(super) step: u64,
+    /// Number of the last step.
+    pub(super) last: u64,
+    /// Seed of the run.
+    pub(super) seed: u64,
+}
+
+/// What a step reports.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Step {
+    pub(super) batch_loss: Option<f64>,
+    pub(super) step_size: Option<f64>,
+    pub(super) demonstrations: u64,
+    pub(super) gap: Option<f64>,
+    pub(super) log_volume: Option<f64>,
+    pub(super) regret: Option<f64>,
+    pub(super) finished: bool,
+}
+
+/// What a run is watched by: a truth to be scored against, and demonstrations to stop by.
+#[derive(Clone, Copy, Default)]
+pub struct Watch<'a> {
+    /// Scores every recorded step.
+    pub examination: Option<&'a Examination<'a>>,
+    /// Validation demonstrations, as a problem of their own.
+    pub validation: Option<&'a Problem<'a>>,
+}
+
+/// Learns a mapping.
+pub fn fit(
+    problem: &Problem<'_>,
+    settings: &Settings,
+    watch: Watch<'_>,
+    recorder: &mut dyn Recorder,
+) -> Result<Fitted> {
+    dispatch(problem, settings, watch, recorder, None)
+}
+
+/// Goes on from a checkpoint, to the same result as an uninterrupted run. The checkpoint must belong to this model and
+/// these demonstrations.
+pub fn resume(
+    problem: &Problem<'_>,
+    checkpoint: Checkpoint,
+    watch: Watch<'_>,
+    recorder: &mut dyn Recorder,
+) -> Result<Fitted> {
+    if checkpoint.version != CHECKPOINT_VERSION {
+        let reason = format!("version {}; this program reads version {CHECKPOINT_VERSION}", checkpoint.version);
+        return Err(Error::Checkpoint { reason });
+    }
+    let digest = problem.digest();
+    if checkpoint.digest != digest {
+        let reason = format!("it belongs to other data (digest {:.12}…, not {digest:.12}…)", checkpoint.digest);
+        return Err(Error::Checkpoint { reason });
+    }
+    let settings = checkpoint.settings.clone();
+    dispatch(problem, &settings, watch, recorder, Some(checkpoint))
+}
+
+fn dispatch(
+    problem: &Problem<'_>,
+    settings: &Settings,
+    watch: Watch<'_>,
+    recorder: &mut dyn Recorder,
+    from: Option<Checkpoint>,
+) -> Result<Fitted> {
+    macro_rules! run {
+        ($state:ty, $own:expr) => {
+            Driver { problem, settings, watch, own: $own, digest: problem.digest() }.run::<$state>(recorder, from)
+        };
+    }
+    match &settings.method {
+        Method::Adaptive(own) => run!(adaptive::State, own),
+        Method::MirrorDescent(own) => run!(mirror_descent::State, own),
+    }
+}
+
+struct Driver<'r, 'a, S> {
+    problem: &'r Problem<'a>,
+    settings: &'r Settings,
+    watch: Watch<'r>,
+    own: &'r S,
+    digest: String,
+}
+
+impl<S> Driver<'_, '_, S> {
+    fn run<A: Algorithm<Settings = S>>(
+        &self,
+        recorder: &mut dyn Recorder,
+        from: Option<Checkpoint>,
+    ) -> Result<Fitted> {
+        let Self { problem, settings, own, .. } = *self;
+        if let Some(initial) = &settings.initial {
+            check_length("initial mapping", problem.n_parameters(), initial.len())?;
+            check_finite("initial mapping", initial)?;
+        }
+        let last = settings.stop.max_steps.unwrap_or_else(|| A::default_steps(own, problem));
+        let calls_before = problem.planner_calls();
+        let (mut state, mut step, mut history, mut patience, earlier_calls) = match from {
+            None => {
+                let state = A::start(own, problem, settings.initial.as_deref(), settings.seed)?;
+                (state, 0, Vec::new(), Patience::default(), 0)
+            }
+            Some(checkpoint) => {
+                let state: A = serde_json::from_value(checkpoint.state)
+                    .map_err(|error| Error::Checkpoint { reason: format!("its state is damaged: {error}") })?;
+                check_length("mapping of the checkpoint", problem.n_parameters(), state.mapping().len())?;
+                (state, checkpoint.step, checkpoint.history, checkpoint.patience, checkpoint.planner_calls)
+            }
+        };
+        // Plans made for the record are not the learner's.
+        let mut recording_calls = 0;
+        let calls = |recording: u64| earlier_calls + problem.planner_calls() - calls_before - recording;
+        if step == 0 && history.is_empty() {
+            let record = Record::default();
+            history.push(self.recorded(&state, record, &mut recording_calls)?);
+        }
+        recorder.begin(Some(last.saturating_sub(step)));
+        let mut status = if step >= last { Some(Status::StepLimit) } else { None };
+        while status.is_none() {
+            step += 1;
+            let done = state.step(own, problem, Run { step, last, seed: settings.seed })?;
+            let mut record = Record {
+                step,
+                batch_loss: done.batch_loss,
+                demonstrations: done.demonstrations,
+                planner_calls: calls(recording_calls),
+                step_size: done.step_size,
+                gap: done.gap,
+                log_volume: done.log_volume,
+                regret: done.regret,
+                ..Record::default()
+            };
+            if done.finished {
+                status = Some(Status::Finished);
+            } else if settings.stop.gap.zip(done.gap).is_some_and(|(wanted, gap)| gap <= wanted) {
+                status = Some(Status::GapReached);
+            } else if step >= last {
+                status = Some(Status::StepLimit);
+            }
+            let due = settings.record_every > 0 && step % settings.record_every == 0;
+            if due || status.is_some() {
+                record = self.recorded(&state, record, &mut recording_calls)?;
+                if status.is_none() {
+                    status = self.stopped(&state, &record, &mut patience);
+                }
+                history.push(record.clone());
+            }
+            let snapshot = Snapshot {
+                mapping: &|| self.shaped(state.mapping()),
+                checkpoint: &|| {
+                    Ok(Checkpoint {
+                        version: CHECKPOINT_VERSION,
+                        settings: settings.clone(),
+                        digest: self.digest.clone(),
+                        step,
+                        planner_calls: calls(recording_calls),
+                        history: history.clone(),
+                        state: serde_json::to_value(&state)
+                            .map_err(|error| Error::Checkpoint { reason: error.to_string() })?,
+                        patience: patience.clone(),
+                    })
+                },
+            };
+            if recorder.step(&record, &snapshot)?.is_break() && status.is_none() {
+                status = Some(Status::Interrupted);
+            }
+        }
+        let status = status.unwrap_or(Status::Finished);
+        let planner_calls = calls(recording_calls);
+        let demonstrations = history.iter().map(|record| record.demonstrations).max().unwrap_or(0);
+        let mapping = match (status, patience.mapping.take()) {
+            (Status::ValidationStalled, Some(best)) => best,
+            _ => state.mapping(),
+        };
+        Ok(Fitted {
+            certificate: self.certificate(&state, &mapping, step, history.last())?,
+            mapping: self.shaped(mapping),
+            status,
+            history,
+            settings: settings.clone(),
+            digest: self.digest.clone(),
+            demonstrations,
+            planner_calls,
+            steps: step,
+        })
+    }
+
+    fn shaped(&self, values: Vec<f64>) -> LinearMapping {
+        LinearMapping::from_checked(self.problem.n_features(), values)
+    }
+
+    /// The record with what costs plans: losses and scores of the mapping as it stands.
+    fn recorded<A: Algorithm>(&self, state: &A, mut record: Record, calls: &mut u64) -> Result<Record> {
+        let mapping = state.mapping();
+        check_finite("mapping", &mapping)?;
+        let before = self.problem.planner_calls();
+        if self.problem.has_demonstrations() {
+            record.loss = Some(self.problem.unit_loss(&mapping)?);
+        }
+        if let Some(validation) = self.watch.validation {
+            record.validation_loss = Some(validation.unit_loss(&mapping)?);
+        }
+        if let Some(examination) = self.watch.examination {
+            record.score = Some(examination.score(&self.shaped(mapping))?);
+        }
+        *calls += self.problem.planner_calls() - before;
+        Ok(record)
+    }
+
+    fn stopped<A: Algorithm>(&self, state: &A, record: &Record, patience: &mut Patience) -> Option<Status> {
+        let stop = &self.settings.stop;
+        if stop.loss.zip(record.loss).is_some_and(|(wanted, loss)| loss <= wanted) {
+            return Some(Status::LossReached);
+        }
+        let (most, loss) = stop.patience.zip(record.validation_loss)?;
+        if patience.best.is_none_or(|best| loss < best) {
+            *patience = Patience { best: Some(loss), mapping: Some(state.mapping()), waited: 0 };
+            return None;
+        }
+        patience.waited += 1;
+        (patience.waited >= most).then_some(Status::ValidationStalled)
+    }
+
+    fn certificate<A: Algorithm<Settings = S>>(
+        &self,
+        state: &A,
+        mapping: &[f64],
+        steps: u64,
+        last: Option<&Record>,
+    ) -> Result<RunCertificate> {
+        let problem = self.problem;
+        let loss_of = |mapping: &[f64]| problem.has_demonstrations().then(|| problem.unit_loss(mapping)).transpose();
+        let loss = loss_of(mapping)?;
+        let (bound, bound_says) = state.bound(self.own, problem, steps)?;
+        Ok(RunCertificate {
+            loss,
+            last_iterate_loss: state.last_iterate().map(|iterate| loss_of(&iterate)).transpose()?.flatten(),
+            unnormalised_loss: loss.map(|loss| loss * norm(mapping)),
+            bound,
+            bound_says,
+            gap: last.and_then(|record| record.gap),
+            bias_bound: problem.bias_bound(),
+        })
+    }
+}

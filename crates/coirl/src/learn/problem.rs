@@ -1,0 +1,355 @@
+//! What there is to learn from, and the loss
+//!
+//! ```text
+//! Loss(W) = mean over demonstrations of  max_π f_W(c)·(μ^π_c − μ*_c),     g(W) = mean of  c ⊙ (μ^{π(W)}_c − μ*_c),
+//! ```
+//!
+//! convex in W with subgradient g for exact demonstrations (Lemma 1), and Loss(W) = W·g(W). The loss is positively
+//! homogeneous: it is compared and reported per ‖W‖₂. From sampled demonstrations it may be negative; nothing is clamped.
+//! Each evaluation plans for all demonstrations asked for, in blocks.
+
+use crate::demos::{Answer, Estimates, Estimator, Expert, Origin, RecordedExpert, Reference, Train};
+use crate::error::{Error, Result, check_length};
+use crate::evaluate::plan_contexts;
+use crate::mapping::LinearMapping;
+use crate::model::{Cmdp, Context, Criterion, Dynamics, Mdp};
+use crate::plan::{ManyOptions, Planner, Policy, evaluate, longest_expected_time};
+use rayon::prelude::*;
+use sha2::{Digest, Sha256};
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The feature expectations closer than this are the same for a recorded expert.
+const RECORDED_TOLERANCE: f64 = 1e-9;
+
+/// A model with demonstrations, or with an expert to ask about a sequence of contexts.
+pub struct Problem<'a> {
+    model: &'a Cmdp,
+    planner: Planner,
+    contexts: Vec<Context>,
+    origins: Vec<Origin>,
+    /// μ* of every context; empty where only an expert knows.
+    demonstrated: Vec<Vec<f64>>,
+    exact: bool,
+    bias_bound: f64,
+    expert: Option<&'a dyn Expert>,
+    recorded: Option<RecordedExpert>,
+    planner_calls: AtomicU64,
+}
+
+/// The loss of a mapping on some demonstrations.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Loss {
+    /// Loss(W).
+    pub value: f64,
+    /// g(W), flattened as W.
+    pub subgradient: Vec<f64>,
+}
+
+impl<'a> Problem<'a> {
+    /// From demonstrations, with feature expectations estimated where only trajectories are known.
+    pub fn new(model: &'a Cmdp, train: &Train, estimator: &Estimator) -> Result<Self> {
+        Self::with_reference(model, train, estimator, Reference::Uniform)
+    }
+
+    /// The same, with a reference policy for the control variate.
+    pub fn with_reference(
+        model: &'a Cmdp,
+        train: &Train,
+        estimator: &Estimator,
+        reference: Reference,
+    ) -> Result<Self> {
+        let demonstrations = train.demonstrations();
+        let estimates = Estimates::new(model, estimator.clone(), reference)?;
+        let estimated: Vec<_> =
+            demonstrations.par_iter().map(|demo| estimates.estimate(demo)).collect::<Result<_>>()?;
+        let contexts: Vec<Context> = demonstrations.iter().map(|demo| demo.context().clone()).collect();
+        let mut problem = Self::over(model, contexts)?;
+        problem.origins = demonstrations.iter().map(|demo| demo.origin().clone()).collect();
+        problem.exact = estimated.iter().all(|e| e.standard_error.as_ref().is_some_and(|s| s.iter().all(|&x| x == 0.0)));
+        problem.bias_bound = estimated.iter().map(|e| e.bias_bound).fold(0.0, f64::max);
+        problem.demonstrated = estimated.into_iter().map(|e| e.feature_expectations).collect();
+        problem.recorded = Some(RecordedExpert::new(problem.demonstrated.clone(), RECORDED_TOLERANCE));
+        Ok(problem)
+    }
+
+    /// A sequence of contexts about which an expert can be asked; for the interactive methods.
+    pub fn interactive(model: &'a Cmdp, contexts: Vec<Context>, expert: &'a dyn Expert) -> Result<Self> {
+        Ok(Self::over(model, contexts)?.with_expert(expert))
+    }
+
+    /// The same problem with an expert who judges instead of the record.
+    pub fn with_expert(mut self, expert: &'a dyn Expert) -> Self {
+        self.expert = Some(expert);
+        self
+    }
+
+    fn over(model: &'a Cmdp, contexts: Vec<Context>) -> Result<Self> {
+        let Some(first) = contexts.first() else {
+            return Err(Error::shape("demonstrations", "at least 1", 0));
+        };
+        let d = first.values().len();
+        contexts.iter().try_for_each(|context| check_length("context", d, context.values().len()))?;
+        Ok(Self {
+            model,
+            planner: Planner::default(),
+            origins: vec![Origin::Model; contexts.len()],
+            contexts,
+            demonstrated: Vec::new(),
+            exact: true,
+            bias_bound: 0.0,
+            expert: None,
+            recorded: None,
+            planner_calls: AtomicU64::new(0),
+        })
+    }
+
+    /// The model.
+    pub fn model(&self) -> &'a Cmdp {
+        self.model
+    }
+
+    /// Number of contexts, with or without their demonstrations.
+    pub fn len(&self) -> usize {
+        self.contexts.len()
+    }
+
+    /// Never: a problem has at least one context.
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// Length d of a context.
+    pub fn dimension(&self) -> usize {
+        self.contexts[0].values().len()
+    }
+
+    /// Number k of features.
+    pub fn n_features(&self) -> usize {
+        self.model.n_features()
+    }
+
+    /// Number dk of parameters.
+    pub fn n_parameters(&self) -> usize {
+        self.dimension() * self.n_features()
+    }
+
+    /// A context.
+    pub fn context(&self, index: usize) -> &Context {
+        &self.contexts[index]
+    }
+
+    /// Whether every demonstration is exact, so that the lemmas hold.
+    pub fn is_exact(&self) -> bool {
+        self.exact
+    }
+
+    /// A bound on the bias of every estimated feature expectation.
+    pub fn bias_bound(&self) -> f64 {
+        self.bias_bound
+    }
+
+    /// Whether demonstrations are at hand, not only an expert.
+    pub fn has_demonstrations(&self) -> bool {
+        !self.demonstrated.is_empty()
+    }
+
+    /// μ* of a context.
+    pub fn demonstrated(&self, index: usize) -> Result<&[f64]> {
+        self.demonstrated.get(index).map(Vec::as_slice).ok_or_else(|| Error::InvalidSetting {
+            name: "method",
+            value: "from demonstrations".into(),
+            reason: "there are no demonstrations, only an expert; choose one of the interactive methods",
+        })
+    }
+
+    /// How many plans were made so far.
+    pub fn planner_calls(&self) -> u64 {
+        self.planner_calls.load(Ordering::Relaxed)
+    }
+
+    /// The process of a context, started where its demonstration starts.
+    pub fn mdp(&self, index: usize) -> Result<Mdp<'a>> {
+        self.origins[index].of(self.model.mdp(&self.contexts[index])?)
+    }
+
+    /// f_W(c), flattened W.
+    fn weights(&self, mapping: &[f64], index: usize, out: &mut Vec<f64>) {
+        let (k, start) = (self.n_features(), out.len());
+        out.resize(start + k, 0.0);
+        for (x, row) in self.contexts[index].values().iter().zip(mapping.chunks_exact(k)) {
+            out[start..].iter_mut().zip(row).for_each(|(sum, w)| *sum += x * w);
+        }
+    }
+
+    /// The agent's policy in one context, with its feature expectations.
+    pub fn act(&self, mapping: &[f64], index: usize) -> Result<(Policy, Vec<f64>)> {
+        let mut weights = Vec::new();
+        self.weights(mapping, index, &mut weights);
+        let mdp = self.mdp(index)?;
+        let policy = self.planner.plan(&mdp, &mdp.reward(&weights)?)?.policy;
+        self.planner_calls.fetch_add(1, Ordering::Relaxed);
+        let mu = evaluate::feature_expectations(&mdp, &policy)?;
+        Ok((policy, mu))
+    }
+
+    /// The agent's feature expectations in some contexts.
+    pub fn respond(&self, mapping: &[f64], indices: &[usize]) -> Result<Vec<Vec<f64>>> {
+        if let [index] = indices {
+            return Ok(vec![self.act(mapping, *index)?.1]);
+        }
+        let queries: Vec<(&[f64], usize)> = indices.iter().map(|&i| (mapping, i)).collect();
+        self.respond_each(&queries)
+    }
+
+    /// The feature expectations of several agents, each in a context, planned together.
+    pub fn respond_each(&self, queries: &[(&[f64], usize)]) -> Result<Vec<Vec<f64>>> {
+        let mut weights = Vec::with_capacity(queries.len() * self.n_features());
+        queries.iter().for_each(|&(mapping, i)| self.weights(mapping, i, &mut weights));
+        let contexts: Vec<Context> = queries.iter().map(|&(_, i)| self.contexts[i].clone()).collect();
+        let common_start = queries.iter().all(|&(_, i)| self.origins[i] == Origin::Model);
+        let options = ManyOptions { feature_expectations: common_start, values: false };
+        let mut plans = Vec::with_capacity(queries.len());
+        plan_contexts(self.model, &contexts, &weights, &self.planner, options, |plan| {
+            plans.push((plan.policy, plan.feature_expectations));
+            ControlFlow::Continue(())
+        })?;
+        self.planner_calls.fetch_add(queries.len() as u64, Ordering::Relaxed);
+        let own_start = |(at, (policy, known)): (usize, (Policy, Option<Vec<f64>>))| match known {
+            Some(mu) => Ok(mu),
+            None => evaluate::feature_expectations(&self.mdp(queries[at].1)?, &policy),
+        };
+        plans.into_par_iter().enumerate().map(own_start).collect()
+    }
+
+    /// Loss and subgradient on some demonstrations.
+    pub fn loss(&self, mapping: &[f64], indices: &[usize]) -> Result<Loss> {
+        let agents = self.respond(mapping, indices)?;
+        let mut subgradient = vec![0.0; self.n_parameters()];
+        for (&i, agent) in indices.iter().zip(&agents) {
+            self.add_difference(i, agent, self.demonstrated(i)?, 1.0 / indices.len() as f64, &mut subgradient);
+        }
+        Ok(Loss { value: dot(mapping, &subgradient), subgradient })
+    }
+
+    /// Loss(W) / ‖W‖₂ on all demonstrations; zero for W = 0.
+    pub fn unit_loss(&self, mapping: &[f64]) -> Result<f64> {
+        let size = norm(mapping);
+        if size == 0.0 {
+            return Ok(0.0);
+        }
+        Ok(self.loss(mapping, &self.all())?.value / size)
+    }
+
+    /// Every index.
+    pub fn all(&self) -> Vec<usize> {
+        (0..self.len()).collect()
+    }
+
+    /// Adds `scale · c ⊙ (μ − μ*)`.
+    pub(crate) fn add_difference(&self, index: usize, agent: &[f64], expert: &[f64], scale: f64, sum: &mut [f64]) {
+        let k = self.n_features();
+        for (x, row) in self.contexts[index].values().iter().zip(sum.chunks_exact_mut(k)) {
+            for ((entry, mu), star) in row.iter_mut().zip(agent).zip(expert) {
+                *entry += scale * x * (mu - star);
+            }
+        }
+    }
+
+    /// Asks about an agent in a context: the expert, or the record where there is none.
+    pub(crate) fn ask(&self, index: usize, agent: &[f64]) -> Result<Answer> {
+        let mdp = self.mdp(index)?;
+        match (self.expert, &self.recorded) {
+            (Some(expert), _) => expert.answer(index as u64, &self.contexts[index], &mdp, agent),
+            (None, Some(record)) => record.answer(index as u64, &self.contexts[index], &mdp, agent),
+            (None, None) => Err(Error::shape("experts", "at least 1", 0)),
+        }
+    }
+
+    /// Whoever can judge single actions.
+    pub(crate) fn expert(&self) -> Result<&'a dyn Expert> {
+        self.expert.ok_or(Error::InvalidSetting {
+            name: "expert",
+            value: "none".into(),
+            reason: "this method asks about single actions; give an expert, or a true mapping to simulate one",
+        })
+    }
+
+    /// An upper bound on Σ γᵗ (or, for the average criterion, one): what 1/(1 − γ) is to a discounted process.
+    pub fn horizon(&self) -> Result<f64> {
+        match self.model.criterion() {
+            Criterion::Discounted { discount } => Ok(1.0 / (1.0 - discount)),
+            Criterion::FiniteHorizon { steps, discount } if discount < 1.0 => {
+                Ok((1.0 - discount.powi(steps as i32)) / (1.0 - discount))
+            }
+            Criterion::FiniteHorizon { steps, .. } => Ok(steps as f64),
+            Criterion::Average => Ok(1.0),
+            Criterion::TotalReward => {
+                let n = if matches!(self.model.dynamics(), Dynamics::Shared(_)) { 1 } else { self.len() };
+                (0..n).try_fold(1.0, |most: f64, i| Ok(most.max(longest_expected_time(self.mdp(i)?.kernel())?)))
+            }
+        }
+    }
+
+    /// max |φ| · max ‖c‖∞ · horizon: a bound on every |entry of c ⊙ μ|. The paper's 1/(1 − γ) for features in [0, 1] and
+    /// contexts on the simplex.
+    pub fn entry_bound(&self) -> Result<f64> {
+        let largest = |most: f64, context: &Context| context.values().iter().fold(most, |m, x| m.max(x.abs()));
+        Ok(self.model.features().max_abs() * self.contexts.iter().fold(0.0, largest) * self.horizon()?)
+    }
+
+    /// max |φ| · k · max ‖c‖₁ · horizon: a bound on ‖c ⊙ μ‖₁. The paper's k/(1 − γ).
+    pub fn sum_bound(&self) -> Result<f64> {
+        let size = |context: &Context| context.values().iter().map(|x| x.abs()).sum::<f64>();
+        let largest = self.contexts.iter().map(size).fold(0.0, f64::max);
+        Ok(self.model.features().max_abs() * self.n_features() as f64 * largest * self.horizon()?)
+    }
+
+    /// A digest of everything that the result depends on besides the settings: dynamics, features, start, criterion,
+    /// contexts, their starts and demonstrations.
+    pub fn digest(&self) -> String {
+        let mut hasher = Sha256::new();
+        self.model.feed(&mut |bytes| hasher.update(bytes));
+        for (i, context) in self.contexts.iter().enumerate() {
+            feed_numbers(context.values(), &mut hasher);
+            match &self.origins[i] {
+                Origin::Model => hasher.update(b"model"),
+                Origin::States(states) => states.iter().for_each(|state| hasher.update(state.0.to_le_bytes())),
+            }
+            if let Some(mu) = self.demonstrated.get(i) {
+                feed_numbers(mu, &mut hasher);
+            }
+        }
+        hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Checks a mapping's shape.
+    pub(crate) fn check_mapping(&self, mapping: &LinearMapping) -> Result<()> {
+        let (d, k) = (self.dimension(), self.n_features());
+        if (mapping.dimension(), mapping.n_features()) != (d, k) {
+            let found = format!("[{}, {}]", mapping.dimension(), mapping.n_features());
+            return Err(Error::shape("mapping", format!("[{d}, {k}]"), found));
+        }
+        Ok(())
+    }
+}
+
+fn feed_numbers(numbers: &[f64], hasher: &mut Sha256) {
+    hasher.update((numbers.len() as u64).to_le_bytes());
+    numbers.iter().for_each(|x| hasher.update(x.to_le_bytes()));
+}
+
+/// x·y, summed in order.
+pub(crate) fn dot(x: &[f64], y: &[f64]) -> f64 {
+    x.iter().zip(y).map(|(a, b)| a * b).sum()
+}
+
+/// ‖x‖₂.
+pub(crate) fn norm(x: &[f64]) -> f64 {
+    dot(x, x).sqrt()
+}
+
+/// ‖x‖∞.
+pub(crate) fn largest(x: &[f64]) -> f64 {
+    x.iter().fold(0.0, |most, entry| most.max(entry.abs()))
+}

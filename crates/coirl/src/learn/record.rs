@@ -1,0 +1,176 @@
+//! What a run tells while it goes on, and what it leaves behind.
+
+use super::settings::Settings;
+use crate::error::Result;
+use crate::evaluate::Score;
+use crate::mapping::LinearMapping;
+use std::ops::ControlFlow;
+
+/// One step. Fields that a method does not have are `None`.
+#[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Record {
+    /// Steps taken, this one included; zero is the start.
+    pub step: u64,
+    /// Loss(W)/‖W‖₂ of the mapping that would be returned now, on all demonstrations; where steps are recorded.
+    pub loss: Option<f64>,
+    /// The loss that this step saw on its own batch, at its own iterate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub batch_loss: Option<f64>,
+    /// The same on the validation demonstrations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub validation_loss: Option<f64>,
+    /// Demonstrations used so far.
+    pub demonstrations: u64,
+    /// Plans made by the learner so far.
+    pub planner_calls: u64,
+    /// Length of the step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step_size: Option<f64>,
+    /// How far the returned mapping's loss can be from the least possible.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gap: Option<f64>,
+    /// Logarithm of the volume of the ellipsoid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_volume: Option<f64>,
+    /// Sum of the batch losses: the regret against a mapping that explains every demonstration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub regret: Option<f64>,
+    /// On the test contexts, where the truth is known: see [`Score`].
+    #[serde(flatten)]
+    pub score: Option<Score>,
+}
+
+/// Why a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// The method has nothing left to do.
+    Finished,
+    /// The number of steps was reached.
+    StepLimit,
+    /// The loss fell to what was asked for.
+    LossReached,
+    /// The gap fell to what was asked for.
+    GapReached,
+    /// The validation loss stopped falling; the mapping is the best seen.
+    ValidationStalled,
+    /// The recorder asked to stop; the run can be resumed.
+    Interrupted,
+}
+
+/// What is known about the result of a run.
+#[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct RunCertificate {
+    /// Loss(W)/‖W‖₂ of the returned mapping on all demonstrations.
+    pub loss: Option<f64>,
+    /// The same of the last iterate, where the mapping is an average.
+    pub last_iterate_loss: Option<f64>,
+    /// Loss(W) of the returned mapping as it stands, to be compared with `bound`.
+    pub unnormalised_loss: Option<f64>,
+    /// The theorem's bound on that, or on the number of mistakes.
+    pub bound: Option<f64>,
+    /// What the bound is about and whether its assumptions hold in this run.
+    pub bound_says: String,
+    /// How far the loss can be from the least possible, where the method knows.
+    pub gap: Option<f64>,
+    /// A bound on the bias of the demonstrated feature expectations.
+    pub bias_bound: f64,
+}
+
+/// The result of a run: all later steps need only this.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fitted {
+    /// f.
+    pub mapping: LinearMapping,
+    /// Why the run ended.
+    pub status: Status,
+    /// What is known about it.
+    pub certificate: RunCertificate,
+    /// One record per recorded step.
+    pub history: Vec<Record>,
+    /// Settings as they were resolved.
+    pub settings: Settings,
+    /// SHA-256 of model and demonstrations.
+    pub digest: String,
+    /// Demonstrations used.
+    pub demonstrations: u64,
+    /// Plans made by the learner.
+    pub planner_calls: u64,
+    /// Steps taken.
+    pub steps: u64,
+}
+
+/// Everything needed to go on from where a run stopped.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Checkpoint {
+    /// Version of this format.
+    pub version: u32,
+    /// Settings of the run.
+    pub settings: Settings,
+    /// SHA-256 of model and demonstrations.
+    pub digest: String,
+    /// Steps taken.
+    pub step: u64,
+    /// Plans made.
+    pub planner_calls: u64,
+    /// Records so far.
+    pub history: Vec<Record>,
+    /// What the method keeps.
+    pub state: serde_json::Value,
+    /// Progress of the stop rules.
+    pub patience: Patience,
+}
+
+/// The best validation loss so far.
+#[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Patience {
+    /// Best validation loss.
+    pub best: Option<f64>,
+    /// The mapping that had it.
+    pub mapping: Option<Vec<f64>>,
+    /// Records since.
+    pub waited: u64,
+}
+
+/// The run as it stands, for recorders that want more than the record.
+pub struct Snapshot<'s> {
+    pub(super) mapping: &'s dyn Fn() -> LinearMapping,
+    pub(super) checkpoint: &'s dyn Fn() -> Result<Checkpoint>,
+}
+
+impl Snapshot<'_> {
+    /// The mapping that would be returned now.
+    pub fn mapping(&self) -> LinearMapping {
+        (self.mapping)()
+    }
+
+    /// What is needed to go on from here.
+    pub fn checkpoint(&self) -> Result<Checkpoint> {
+        (self.checkpoint)()
+    }
+}
+
+/// Watches a run: progress bars, histories and checkpoints are recorders. A recorder can ask to stop.
+pub trait Recorder {
+    /// Before the first step; `steps` is the number of steps to come, where it is known.
+    fn begin(&mut self, _steps: Option<u64>) {}
+
+    /// After every step.
+    fn step(&mut self, record: &Record, snapshot: &Snapshot<'_>) -> Result<ControlFlow<()>>;
+}
+
+/// Watches nothing.
+impl Recorder for () {
+    fn step(&mut self, _record: &Record, _snapshot: &Snapshot<'_>) -> Result<ControlFlow<()>> {
+        Ok(ControlFlow::Continue(()))
+    }
+}
+
+/// Any function of a record.
+impl<F: FnMut(&Record) -> ControlFlow<()>> Recorder for F {
+    fn step(&mut self, record: &Record, _snapshot: &Snapshot<'_>) -> Result<ControlFlow<()>> {
+        Ok(self(record))
+    }
+}
