@@ -218,6 +218,14 @@ pub enum Error {
         /// Problems asked for.
         total: usize,
     },
+    /// A programme that the convex solver gave up.
+    #[error("{problem} could not be solved: {reason}")]
+    Solver {
+        /// What was to be solved.
+        problem: &'static str,
+        /// What the solver said.
+        reason: String,
+    },
     /// A checkpoint that this run cannot go on from.
     #[error("the checkpoint cannot be used: {reason}")]
     Checkpoint {

@@ -1,6 +1,8 @@
 //! The loop that all methods share: step, record, stop, and go on from a checkpoint.
 
 use super::adaptive;
+use super::bundle;
+use super::evolution;
 use super::mirror_descent;
 use super::problem::{Problem, norm};
 use super::record::{Checkpoint, Fitted, Patience, Record, Recorder, RunCertificate, Snapshot, Status};
@@ -118,7 +120,9 @@ fn dispatch(
     }
     match &settings.method {
         Method::Adaptive(own) => run!(adaptive::State, own),
+        Method::Bundle(own) => run!(bundle::State, own),
         Method::MirrorDescent(own) => run!(mirror_descent::State, own),
+        Method::EvolutionStrategies(own) => run!(evolution::State, own),
     }
 }
 
@@ -131,11 +135,7 @@ struct Driver<'r, 'a, S> {
 }
 
 impl<S> Driver<'_, '_, S> {
-    fn run<A: Algorithm<Settings = S>>(
-        &self,
-        recorder: &mut dyn Recorder,
-        from: Option<Checkpoint>,
-    ) -> Result<Fitted> {
+    fn run<A: Algorithm<Settings = S>>(&self, recorder: &mut dyn Recorder, from: Option<Checkpoint>) -> Result<Fitted> {
         let Self { problem, settings, own, .. } = *self;
         if let Some(initial) = &settings.initial {
             check_length("initial mapping", problem.n_parameters(), initial.len())?;

@@ -2,6 +2,8 @@
 
 mod adaptive;
 mod batch;
+mod bundle;
+mod evolution;
 mod fit;
 mod mirror_descent;
 mod problem;
@@ -10,6 +12,8 @@ mod settings;
 
 pub use adaptive::Adaptive;
 pub use batch::Batch;
+pub use bundle::Bundle;
+pub use evolution::{EvolutionStep, EvolutionStrategies, EvolutionTheorem, Perturbation, Policies, Region};
 pub use fit::{Watch, fit, resume};
 pub use mirror_descent::{Average, Geometry, MirrorDescent, StepSize};
 pub use problem::{Loss, Problem};

@@ -1,6 +1,8 @@
 //! Settings of a run: one method with its own, and what all methods share. They are saved beside the result.
 
 use super::adaptive::Adaptive;
+use super::bundle::Bundle;
+use super::evolution::EvolutionStrategies;
 use super::mirror_descent::MirrorDescent;
 use crate::error::{Error, Result};
 
@@ -12,6 +14,10 @@ pub enum Method {
     Adaptive(Adaptive),
     /// Algorithm 1 of the paper.
     MirrorDescent(MirrorDescent),
+    /// A proximal bundle method on the full loss.
+    Bundle(Bundle),
+    /// Evolution strategies.
+    EvolutionStrategies(EvolutionStrategies),
 }
 
 impl Default for Method {
@@ -67,5 +73,9 @@ pub(super) fn check_positive(name: &'static str, value: f64) -> Result<()> {
 
 /// Refuses counts of nothing.
 pub(super) fn check_count(name: &'static str, value: usize) -> Result<()> {
-    if value > 0 { Ok(()) } else { Err(Error::InvalidSetting { name, value: "0".into(), reason: "expected at least 1" }) }
+    if value > 0 {
+        Ok(())
+    } else {
+        Err(Error::InvalidSetting { name, value: "0".into(), reason: "expected at least 1" })
+    }
 }

@@ -19,6 +19,11 @@ const SLOW: f64 = 0.7;
 const EVALUATION_SHARE: f64 = 0.1;
 /// Most products with the policy's matrix between two backups.
 const MAX_PRODUCTS: usize = 60;
+/// Backups within which a moderate discount alone brings the end: no policy is worth evaluating well then, because in long
+/// deterministic chains a better one is found a step at a time.
+const PATIENT_BACKUPS: f64 = 200.0;
+/// Policy sweeps between such backups.
+const PATIENT_SWEEPS: usize = 8;
 /// Share of the worst-case margin within which rows are kept. A q averages the error of its successors, so the worst case is
 /// far off; what is dropped wrongly comes back with the next backup over all rows.
 const CAUTION: f64 = 0.25;
@@ -74,7 +79,13 @@ fn run(problem: &Problem<'_>, mut values: Vec<f64>, tolerance: f64, limits: Limi
             // not fall, policies are evaluated outright from here on: policy iteration, which ends.
             stalls += usize::from(now > 0.9 * least);
             least = least.min(now);
-            if stalls >= MAX_STALLS {
+            if (tolerance / now).ln() / gamma.ln() <= PATIENT_BACKUPS {
+                for _ in 0..PATIENT_SWEEPS {
+                    buffers.matrix.sweep(&state.values, &mut state.backed);
+                    std::mem::swap(&mut state.values, &mut state.backed);
+                }
+                state.sweeps += PATIENT_SWEEPS;
+            } else if stalls >= MAX_STALLS {
                 state.sweeps += policy_values(&buffers.matrix, &mut state.values, &mut buffers.scratch).products;
             } else {
                 let goal = evaluation_goal(now, *first.get_or_insert(now)).max(0.5 * tolerance);

@@ -1,0 +1,323 @@
+//! A proximal bundle method on the full loss, for demonstrations that may be noisy.
+//!
+//! ```text
+//! minimise  Loss(W)   over   ⟨W, Ḡ⟩ = 1,  ‖W‖₂ ≤ R,        Ḡ = mean of c ⊙ (μ* − μ^uniform).
+//! ```
+//!
+//! The normalisation is convex, excludes W = 0 and keeps signs: it asks that, under W, the experts do better than acting at
+//! random by one. On it the loss is bounded below by −1, whatever the noise. Every evaluation gives a cut Loss(W) ≥ g·W that
+//! holds everywhere (the loss is homogeneous); the next mapping minimises the largest cut plus ‖W − Ŵ‖²/(2τ), a quadratic
+//! programme in as many variables as there are cuts. The multipliers λ of its solution give a certified lower bound, the
+//! least of Σλ_j g_j·W over the set in closed form, and so the gap that is reported. Each step plans for all demonstrations.
+
+use super::fit::{Algorithm, Run, Step};
+use super::problem::{Problem, dot, norm};
+use super::settings::{check_count, check_positive};
+use crate::demos::Origin;
+use crate::error::{Error, Result};
+use crate::model::Dynamics;
+use crate::plan::{Policy, evaluate};
+use clarabel::algebra::CscMatrix;
+use clarabel::solver::{DefaultSettingsBuilder, DefaultSolver, IPSolver, SupportedConeT};
+use rayon::prelude::*;
+
+/// Settings of the bundle method.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Bundle {
+    /// Cuts kept; the least useful are merged into one beyond that.
+    pub max_cuts: usize,
+    /// R in units of 1/‖Ḡ‖, the length of the shortest mapping allowed.
+    pub radius: f64,
+    /// κ in standard errors of Ḡ; 0 minimises the loss alone, which follows the noise.
+    pub caution: f64,
+    /// The run is finished when the gap is below this share of the first loss.
+    pub relative_gap: f64,
+}
+
+impl Default for Bundle {
+    fn default() -> Self {
+        Self { max_cuts: 100, radius: 100.0, caution: 1.0, relative_gap: 1e-4 }
+    }
+}
+
+/// A candidate whose loss falls by this share of what the cuts promise becomes the centre.
+const SERIOUS: f64 = 0.1;
+/// Steps without a new centre after which the next candidates stay nearer to it.
+const PATIENCE: u64 = 3;
+
+/// What the method keeps.
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct State {
+    /// Ḡ.
+    reference: Vec<f64>,
+    /// ‖Ḡ‖ and the standard error of that length, over demonstrations.
+    reference_size: f64,
+    reference_noise: f64,
+    centre: Vec<f64>,
+    /// Loss at the centre, once known.
+    centre_loss: Option<f64>,
+    first_loss: f64,
+    cuts: Vec<Vec<f64>>,
+    proximity: f64,
+    lower_bound: f64,
+    waiting: u64,
+}
+
+impl State {
+    /// The cut of Loss(W) + κ‖W‖ at W from the subgradient of the loss: W/‖W‖ is a subgradient of the norm, and both terms are
+    /// homogeneous.
+    fn cautious(&self, own: &Bundle, w: &[f64], mut g: Vec<f64>) -> (f64, Vec<f64>) {
+        let scale = own.caution * self.reference_noise / norm(w);
+        g.iter_mut().zip(w).for_each(|(x, w)| *x += scale * w);
+        (dot(w, &g), g)
+    }
+
+    /// Takes the part along Ḡ out.
+    fn flatten(&self, w: &mut [f64]) {
+        let along = dot(w, &self.reference) / (self.reference_size * self.reference_size);
+        w.iter_mut().zip(&self.reference).for_each(|(x, g)| *x -= along * g);
+    }
+
+    /// The least of g·W over the set.
+    fn least(&self, g: &[f64], own: &Bundle) -> f64 {
+        let radius = (own.radius * own.radius - 1.0).max(0.0).sqrt() / self.reference_size;
+        let mut flat = g.to_vec();
+        self.flatten(&mut flat);
+        dot(g, &self.reference) / (self.reference_size * self.reference_size) - radius * norm(&flat)
+    }
+
+    /// The multipliers of the cuts, where the solver finds them: min over the simplex of τ/2‖PΣλg‖² − Σλ g·Ŵ.
+    fn multipliers(&self) -> Result<Option<Vec<f64>>> {
+        let n = self.cuts.len();
+        if n == 1 {
+            return Ok(Some(vec![1.0]));
+        }
+        let flat: Vec<Vec<f64>> = self
+            .cuts
+            .iter()
+            .map(|g| {
+                let mut flat = g.clone();
+                self.flatten(&mut flat);
+                flat
+            })
+            .collect();
+        let heights: Vec<f64> = self.cuts.iter().map(|g| dot(g, &self.centre)).collect();
+        // Scaled, so that the solver's tolerances mean the same for rewards of any size.
+        let scale = heights.iter().fold(f64::MIN_POSITIVE, |most: f64, x| most.max(x.abs()));
+        let (mut values, mut rows, mut starts) = (Vec::new(), Vec::new(), vec![0]);
+        for j in 0..n {
+            for i in 0..=j {
+                values.push(self.proximity * dot(&flat[i], &flat[j]) / scale);
+                rows.push(i);
+            }
+            starts.push(values.len());
+        }
+        let quadratic = CscMatrix::new(n, n, starts, rows, values);
+        let linear: Vec<f64> = heights.iter().map(|x| -x / scale).collect();
+        // Σλ = 1, λ ≥ 0.
+        let columns: Vec<usize> = (0..=n).map(|j| 2 * j).collect();
+        let places: Vec<usize> = (0..n).flat_map(|j| [0, j + 1]).collect();
+        let constraints = CscMatrix::new(n + 1, n, columns, places, [1.0, -1.0].repeat(n));
+        let mut bounds = vec![0.0; n + 1];
+        bounds[0] = 1.0;
+        let cones = [SupportedConeT::ZeroConeT(1), SupportedConeT::NonnegativeConeT(n)];
+        let refuse = |reason: String| Error::Solver { problem: "the quadratic programme of the bundle", reason };
+        let settings = DefaultSettingsBuilder::default()
+            .verbose(false)
+            .max_threads(1)
+            .build()
+            .map_err(|error| refuse(error.to_string()))?;
+        let mut solver = DefaultSolver::new(&quadratic, &linear, &constraints, &bounds, &cones, settings)
+            .map_err(|error| refuse(error.to_string()))?;
+        solver.solve();
+        let mut found: Vec<f64> = solver.solution.x.iter().map(|x| x.max(0.0)).collect();
+        let total: f64 = found.iter().sum();
+        if !(total > 0.5 && total.is_finite()) {
+            return Ok(None);
+        }
+        // Any point of the simplex gives a valid bound, so what the solver left undone only widens the gap.
+        found.iter_mut().for_each(|x| *x /= total);
+        Ok(Some(found))
+    }
+
+    fn aggregate(&self, multipliers: &[f64]) -> Vec<f64> {
+        let mut sum = vec![0.0; self.centre.len()];
+        for (share, cut) in multipliers.iter().zip(&self.cuts) {
+            sum.iter_mut().zip(cut).for_each(|(x, g)| *x += share * g);
+        }
+        sum
+    }
+
+    fn add_cut(&mut self, cut: Vec<f64>, multipliers: &[f64], max_cuts: usize) {
+        if self.cuts.len() >= max_cuts {
+            let merged = self.aggregate(multipliers);
+            let mut order: Vec<usize> = (0..multipliers.len()).collect();
+            order.sort_by(|&a, &b| multipliers[b].total_cmp(&multipliers[a]).then(a.cmp(&b)));
+            order.truncate(max_cuts.saturating_sub(2).max(1));
+            order.sort_unstable();
+            self.cuts = order.iter().map(|&j| std::mem::take(&mut self.cuts[j])).collect();
+            self.cuts.push(merged);
+        }
+        self.cuts.push(cut);
+    }
+
+    fn gap(&self) -> Option<f64> {
+        self.centre_loss.map(|loss| (loss - self.lower_bound).max(0.0) / norm(&self.centre))
+    }
+}
+
+/// c ⊙ (μ* − μ^uniform) of every demonstration.
+fn advantages_over_chance(problem: &Problem<'_>) -> Result<Vec<Vec<f64>>> {
+    let uniform = Policy::uniform(problem.model().pairs());
+    let shared = match problem.model().dynamics() {
+        Dynamics::Shared(_) => Some(evaluate::feature_expectations(&problem.model().shared_mdp()?, &uniform)?),
+        Dynamics::Mixture(_) | Dynamics::Clusters(_) => None,
+    };
+    let advantage = |i: usize| {
+        let chance = match (&shared, problem.origin(i)) {
+            (Some(mu), Origin::Model) => mu.clone(),
+            _ => evaluate::feature_expectations(&problem.mdp(i)?, &uniform)?,
+        };
+        let mut difference = vec![0.0; problem.n_parameters()];
+        problem.add_difference(i, problem.demonstrated(i)?, &chance, 1.0, &mut difference);
+        Ok(difference)
+    };
+    (0..problem.len()).into_par_iter().map(advantage).collect()
+}
+
+impl Algorithm for State {
+    type Settings = Bundle;
+
+    fn start(own: &Bundle, problem: &Problem<'_>, initial: Option<&[f64]>, _seed: u64) -> Result<Self> {
+        check_count("cuts", own.max_cuts.saturating_sub(3))?;
+        check_positive("radius", own.radius - 1.0)?;
+        check_positive("relative gap", own.relative_gap)?;
+        let advantages = advantages_over_chance(problem)?;
+        let (n, count) = (problem.n_parameters(), advantages.len() as f64);
+        let mut reference = vec![0.0; n];
+        for advantage in &advantages {
+            reference.iter_mut().zip(advantage).for_each(|(sum, x)| *sum += x / count);
+        }
+        let squares: f64 = advantages
+            .iter()
+            .map(|advantage| advantage.iter().zip(&reference).map(|(x, mean)| (x - mean).powi(2)).sum::<f64>())
+            .sum();
+        let reference_noise = if count > 1.0 { (squares / (count * (count - 1.0))).sqrt() } else { 0.0 };
+        let reference_size = norm(&reference);
+        if reference_size <= f64::EPSILON * problem.entry_bound()? {
+            return Err(Error::InvalidSetting {
+                name: "demonstrations",
+                value: "no better and no worse than chance".into(),
+                reason: "their feature expectations are those of acting at random, which every reward explains",
+            });
+        }
+        let shortest = |g: &f64| g / (reference_size * reference_size);
+        let given = initial.filter(|w| dot(w, &reference) > 1e-3 * norm(w) * reference_size);
+        let centre = match given {
+            Some(w) => w.iter().map(|x| x / dot(w, &reference)).collect(),
+            None => reference.iter().map(shortest).collect(),
+        };
+        Ok(Self {
+            reference,
+            reference_size,
+            reference_noise,
+            centre,
+            centre_loss: None,
+            first_loss: 0.0,
+            cuts: Vec::new(),
+            proximity: 0.0,
+            lower_bound: -1.0,
+            waiting: 0,
+        })
+    }
+
+    fn step(&mut self, own: &Bundle, problem: &Problem<'_>, _run: Run) -> Result<Step> {
+        let all = problem.all();
+        let report = |state: &State, loss: f64, length: f64, finished: bool| Step {
+            batch_loss: Some(loss),
+            step_size: Some(length),
+            demonstrations: all.len() as u64,
+            gap: state.gap(),
+            finished,
+            ..Step::default()
+        };
+        let Some(centre_loss) = self.centre_loss else {
+            let loss = problem.loss(&self.centre, &all)?;
+            let (value, cut) = self.cautious(own, &self.centre, loss.subgradient);
+            let mut flat = cut.clone();
+            self.flatten(&mut flat);
+            let slope = norm(&flat);
+            // The first candidate is about as far from the centre as that is from the origin.
+            self.proximity = if slope > 0.0 { norm(&self.centre) / slope } else { 1.0 };
+            self.centre_loss = Some(value);
+            self.first_loss = value + 1.0;
+            self.lower_bound = self.least(&cut, own).max(-1.0);
+            self.cuts.push(cut);
+            return Ok(report(self, loss.value, 0.0, slope == 0.0));
+        };
+        let Some(multipliers) = self.multipliers()? else {
+            // The programme is at the end of its digits; the gap says how far that is from the least.
+            return Ok(report(self, centre_loss, 0.0, true));
+        };
+        let aggregate = self.aggregate(&multipliers);
+        self.lower_bound = self.lower_bound.max(self.least(&aggregate, own));
+        let mut direction = aggregate;
+        self.flatten(&mut direction);
+        let largest = own.radius / self.reference_size;
+        let mut length = self.proximity;
+        let candidate = loop {
+            let w: Vec<f64> = self.centre.iter().zip(&direction).map(|(x, g)| x - length * g).collect();
+            if norm(&w) <= largest || length <= f64::EPSILON * self.proximity {
+                break w;
+            }
+            length *= 0.5;
+        };
+        let model = self.cuts.iter().map(|cut| dot(cut, &candidate)).fold(f64::NEG_INFINITY, f64::max);
+        let loss = problem.loss(&candidate, &all)?;
+        let (value, cut) = self.cautious(own, &candidate, loss.subgradient);
+        let promised = centre_loss - model;
+        self.add_cut(cut, &multipliers, own.max_cuts);
+        if value <= centre_loss - SERIOUS * promised && promised > 0.0 {
+            if value <= centre_loss - 0.5 * promised {
+                self.proximity *= 2.0;
+            }
+            self.centre = candidate;
+            self.centre_loss = Some(value);
+            self.waiting = 0;
+        } else {
+            self.waiting += 1;
+            if self.waiting.is_multiple_of(PATIENCE) {
+                self.proximity *= 0.5;
+            }
+        }
+        let gap = self.centre_loss.unwrap_or(value) - self.lower_bound;
+        // On the set the loss is at least −1: what can be gained is measured from there.
+        let finished =
+            gap <= own.relative_gap * self.first_loss.max(f64::MIN_POSITIVE) || length * norm(&direction) == 0.0;
+        Ok(report(self, loss.value, length, finished))
+    }
+
+    fn mapping(&self) -> Vec<f64> {
+        let size = norm(&self.centre);
+        self.centre.iter().map(|w| w / size).collect()
+    }
+
+    fn default_steps(_own: &Bundle, _problem: &Problem<'_>) -> u64 {
+        300
+    }
+
+    fn bound(&self, _own: &Bundle, _problem: &Problem<'_>, _steps: u64) -> Result<(Option<f64>, String)> {
+        let signal = self.reference_size / self.reference_noise.max(f64::MIN_POSITIVE);
+        let mut says = format!(
+            "the gap is to the least loss among mappings under which the experts beat chance by one; ‖G‖ = {:.4} ± {:.4}",
+            self.reference_size, self.reference_noise
+        );
+        if signal < 2.0 {
+            says +=
+                ": within its own noise of zero, so the normalisation, and with it the result, is not to be trusted";
+        }
+        Ok((self.gap(), says))
+    }
+}
