@@ -1,6 +1,8 @@
 //! The loop that all methods share: step, record, stop, and go on from a checkpoint.
 
 use super::adaptive;
+use super::batch_ellipsoid;
+use super::ellipsoid;
 use super::mirror_descent;
 use super::problem::{Problem, norm};
 use super::record::{Checkpoint, Fitted, Patience, Record, Recorder, RunCertificate, Snapshot, Status};
@@ -119,6 +121,8 @@ fn dispatch(
     match &settings.method {
         Method::Adaptive(own) => run!(adaptive::State, own),
         Method::MirrorDescent(own) => run!(mirror_descent::State, own),
+        Method::Ellipsoid(own) => run!(ellipsoid::State, own),
+        Method::BatchEllipsoid(own) => run!(batch_ellipsoid::State, own),
     }
 }
 

@@ -2,6 +2,9 @@
 
 mod adaptive;
 mod batch;
+mod batch_ellipsoid;
+mod ellipsoid;
+mod ellipsoid_set;
 mod fit;
 mod mirror_descent;
 mod problem;
@@ -10,6 +13,9 @@ mod settings;
 
 pub use adaptive::Adaptive;
 pub use batch::Batch;
+pub use batch_ellipsoid::{BatchEllipsoid, BatchTheorem};
+pub use ellipsoid::Ellipsoid;
+pub use ellipsoid_set::EllipsoidSet;
 pub use fit::{Watch, fit, resume};
 pub use mirror_descent::{Average, Geometry, MirrorDescent, StepSize};
 pub use problem::{Loss, Problem};

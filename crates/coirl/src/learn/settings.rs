@@ -1,6 +1,8 @@
 //! Settings of a run: one method with its own, and what all methods share. They are saved beside the result.
 
 use super::adaptive::Adaptive;
+use super::batch_ellipsoid::BatchEllipsoid;
+use super::ellipsoid::Ellipsoid;
 use super::mirror_descent::MirrorDescent;
 use crate::error::{Error, Result};
 
@@ -12,6 +14,10 @@ pub enum Method {
     Adaptive(Adaptive),
     /// Algorithm 1 of the paper.
     MirrorDescent(MirrorDescent),
+    /// Algorithm 2: an expert demonstrates where the agent does badly.
+    Ellipsoid(Ellipsoid),
+    /// Algorithm 3: an expert judges single actions and shows roll-outs.
+    BatchEllipsoid(BatchEllipsoid),
 }
 
 impl Default for Method {
