@@ -1,7 +1,9 @@
 //! The loop that all methods share: step, record, stop, and go on from a checkpoint.
 
 use super::adaptive;
+use super::batch_ellipsoid;
 use super::bundle;
+use super::ellipsoid;
 use super::evolution;
 use super::mirror_descent;
 use super::problem::{Problem, norm};
@@ -123,6 +125,8 @@ fn dispatch(
         Method::Bundle(own) => run!(bundle::State, own),
         Method::MirrorDescent(own) => run!(mirror_descent::State, own),
         Method::EvolutionStrategies(own) => run!(evolution::State, own),
+        Method::Ellipsoid(own) => run!(ellipsoid::State, own),
+        Method::BatchEllipsoid(own) => run!(batch_ellipsoid::State, own),
     }
 }
 

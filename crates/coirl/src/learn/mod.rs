@@ -2,7 +2,10 @@
 
 mod adaptive;
 mod batch;
+mod batch_ellipsoid;
 mod bundle;
+mod ellipsoid;
+mod ellipsoid_set;
 mod evolution;
 mod fit;
 mod mirror_descent;
@@ -12,7 +15,10 @@ mod settings;
 
 pub use adaptive::Adaptive;
 pub use batch::Batch;
+pub use batch_ellipsoid::{BatchEllipsoid, BatchTheorem};
 pub use bundle::Bundle;
+pub use ellipsoid::Ellipsoid;
+pub use ellipsoid_set::EllipsoidSet;
 pub use evolution::{EvolutionStep, EvolutionStrategies, EvolutionTheorem, Perturbation, Policies, Region};
 pub use fit::{Watch, fit, resume};
 pub use mirror_descent::{Average, Geometry, MirrorDescent, StepSize};

@@ -150,6 +150,11 @@ impl<'a> Problem<'a> {
         self.bias_bound
     }
 
+    /// Whether somebody can be asked, rather than the record.
+    pub fn has_expert(&self) -> bool {
+        self.expert.is_some()
+    }
+
     /// Whether demonstrations are at hand, not only an expert.
     pub fn has_demonstrations(&self) -> bool {
         !self.demonstrated.is_empty()
@@ -185,13 +190,19 @@ impl<'a> Problem<'a> {
 
     /// The agent's policy in one context, with its feature expectations.
     pub fn act(&self, mapping: &[f64], index: usize) -> Result<(Policy, Vec<f64>)> {
+        let (mdp, policy) = self.plan(mapping, index)?;
+        let mu = evaluate::feature_expectations(&mdp, &policy)?;
+        Ok((policy, mu))
+    }
+
+    /// The process of a context and the agent's policy in it.
+    pub(crate) fn plan(&self, mapping: &[f64], index: usize) -> Result<(Mdp<'a>, Policy)> {
         let mut weights = Vec::new();
         self.weights(mapping, index, &mut weights);
         let mdp = self.mdp(index)?;
         let policy = self.planner.plan(&mdp, &mdp.reward(&weights)?)?.policy;
         self.planner_calls.fetch_add(1, Ordering::Relaxed);
-        let mu = evaluate::feature_expectations(&mdp, &policy)?;
-        Ok((policy, mu))
+        Ok((mdp, policy))
     }
 
     /// The agent's feature expectations in some contexts.
@@ -322,16 +333,6 @@ impl<'a> Problem<'a> {
             }
         }
         hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
-    }
-
-    /// Checks a mapping's shape.
-    pub(crate) fn check_mapping(&self, mapping: &LinearMapping) -> Result<()> {
-        let (d, k) = (self.dimension(), self.n_features());
-        if (mapping.dimension(), mapping.n_features()) != (d, k) {
-            let found = format!("[{}, {}]", mapping.dimension(), mapping.n_features());
-            return Err(Error::shape("mapping", format!("[{d}, {k}]"), found));
-        }
-        Ok(())
     }
 }
 

@@ -1,7 +1,9 @@
 //! Settings of a run: one method with its own, and what all methods share. They are saved beside the result.
 
 use super::adaptive::Adaptive;
+use super::batch_ellipsoid::BatchEllipsoid;
 use super::bundle::Bundle;
+use super::ellipsoid::Ellipsoid;
 use super::evolution::EvolutionStrategies;
 use super::mirror_descent::MirrorDescent;
 use crate::error::{Error, Result};
@@ -18,6 +20,10 @@ pub enum Method {
     Bundle(Bundle),
     /// Evolution strategies.
     EvolutionStrategies(EvolutionStrategies),
+    /// Algorithm 2: an expert demonstrates where the agent does badly.
+    Ellipsoid(Ellipsoid),
+    /// Algorithm 3: an expert judges single actions and shows roll-outs.
+    BatchEllipsoid(BatchEllipsoid),
 }
 
 impl Default for Method {

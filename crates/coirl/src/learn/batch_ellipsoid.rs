@@ -1,0 +1,269 @@
+//! Algorithm 3: the ellipsoid method from roll-outs, for an expert who judges single actions and may vary.
+//!
+//! In each context the agent plays an episode with the policy that is optimal for the centre W_t. Where it takes an
+//! action with Q*(s, a) + ε < V*(s), the expert shows H transitions from s; x̂* are their discounted features, x the
+//! agent's own exact feature expectations from s. After n such mistakes the ellipsoid is cut through its centre along
+//! Σ c ⊙ (x̂* − x), whose noise is then small enough that W* stays inside. A centre outside the unit box is first
+//! brought back by cuts along its coordinates, as in the proof: they remove nothing of the box.
+//!
+//! ```text
+//! H = ⌈log(8S/ε)/(1 − γ)⌉,   M = 2dk(dk + 1)·log(16S√dk/ε),   n = ⌈512·(S/ε)²·log(2M/δ)⌉
+//! ```
+//!
+//! with S, the bound on ‖c ⊙ μ‖₁ (the paper's k/(1 − γ)), and the start's radius for √dk. The paper's theorem: with
+//! probability 1 − δ, if the expert of every round is optimal for a mapping in the unit box within ε/(8S) of W* in
+//! every entry, there are at most M cuts, hence nM mistakes and fewer than n in the batch at hand. n is large
+//! (billions at ε = 0.03 in the driving domain): it is computed and shown, and may be set by hand. An episode costs a
+//! plan, what the expert needs and, after a mistake, an evaluation.
+
+use super::ellipsoid::{context_of, start};
+use super::ellipsoid_set::{EllipsoidSet, cuts_to_shrink};
+use super::fit::{Algorithm, Run, Step};
+use super::problem::Problem;
+use super::settings::{check_count, check_positive};
+use crate::demos::{Trajectory, truncation_horizon};
+use crate::error::{Error, Result};
+use crate::model::{ActionId, Criterion, StateId};
+use crate::plan::evaluate;
+use crate::random::stream;
+use rand::RngExt;
+
+/// Settings of the batch ellipsoid method.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BatchEllipsoid {
+    /// ε: an action is a mistake if it is worse than the best by more than this, on the value as it stands.
+    pub tolerance: f64,
+    /// δ: the theorem may fail with this probability.
+    pub confidence: f64,
+    /// H: transitions of a roll-out; the theorem's where nothing is said.
+    pub horizon: Option<usize>,
+    /// n: roll-outs per cut; the theorem's where nothing is said.
+    pub batch: Option<usize>,
+    /// Transitions of an episode; as many as of a roll-out where nothing is said.
+    pub episode: Option<usize>,
+}
+
+impl Default for BatchEllipsoid {
+    fn default() -> Self {
+        Self { tolerance: 0.03, confidence: 0.1, horizon: None, batch: None, episode: None }
+    }
+}
+
+/// What the theorem of Algorithm 3 asks for and promises.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
+pub struct BatchTheorem {
+    /// H.
+    pub horizon: usize,
+    /// n.
+    pub batch: usize,
+    /// M.
+    pub cuts: f64,
+    /// nM.
+    pub mistakes: f64,
+    /// How far the expert's mapping of a round may be from W*, in every entry.
+    pub expert_radius: f64,
+}
+
+impl BatchEllipsoid {
+    /// The theorem's numbers for a problem with the discounted criterion, from the start that the run's settings name.
+    pub fn theorem(&self, problem: &Problem<'_>, initial: Option<&[f64]>) -> Result<BatchTheorem> {
+        self.check()?;
+        self.numbers(problem, &EllipsoidSet::around_the_box(start(problem, initial))?)
+    }
+
+    fn numbers(&self, problem: &Problem<'_>, set: &EllipsoidSet) -> Result<BatchTheorem> {
+        let Criterion::Discounted { discount } = problem.model().criterion() else {
+            return Err(Error::CriterionMismatch {
+                operation: "the theorem of the batch ellipsoid method",
+                criterion: problem.model().criterion().name(),
+                hint: "set the horizon and the batch by hand",
+            });
+        };
+        let sum_bound = problem.sum_bound()?;
+        // Where no two policies differ by ε, any numbers will do.
+        let tail = self.tolerance / (8.0 * sum_bound);
+        let horizon = if tail < 1.0 { truncation_horizon(discount, tail)?.max(1) } else { 1 };
+        let cuts = cuts_to_shrink(problem.n_parameters(), 16.0 * sum_bound * set.start_radius() / self.tolerance);
+        let noise = 512.0 * (sum_bound / self.tolerance).powi(2);
+        let batch = (noise * (2.0 * cuts.max(1.0) / self.confidence).ln()).ceil().max(1.0) as usize;
+        let expert_radius = if sum_bound > 0.0 { tail } else { 1.0 };
+        Ok(BatchTheorem { horizon, batch, cuts, mistakes: batch as f64 * cuts, expert_radius })
+    }
+
+    fn check(&self) -> Result<()> {
+        check_positive("tolerance", self.tolerance)?;
+        if !(self.confidence > 0.0 && self.confidence < 1.0) {
+            let reason = "expected a probability of failure between 0 and 1";
+            return Err(Error::InvalidSetting { name: "confidence", value: self.confidence.to_string(), reason });
+        }
+        for (name, value) in [("horizon", self.horizon), ("batch", self.batch), ("episode", self.episode)] {
+            value.map_or(Ok(()), |count| check_count(name, count))?;
+        }
+        Ok(())
+    }
+}
+
+/// What the method keeps.
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct State {
+    set: EllipsoidSet,
+    /// H, n and the length of an episode, resolved.
+    horizon: usize,
+    batch: usize,
+    episode: usize,
+    /// Σ c ⊙ (x̂* − x) over the roll-outs of the batch at hand, and their number.
+    difference: Vec<f64>,
+    collected: usize,
+    /// Episodes with a mistake; each is followed by one roll-out.
+    mistakes: u64,
+    /// Cuts that brought the centre back to the box.
+    box_cuts: u64,
+    /// Batches that left nothing to cut.
+    without_cut: u64,
+}
+
+/// Cuts along coordinates in one step; a step that needs more goes on in the next.
+const BOX_CUTS_PER_STEP: usize = 1000;
+
+impl State {
+    /// Whether the centre is in the unit box, or as near as cuts along coordinates bring it.
+    fn return_to_box(&mut self) -> bool {
+        for _ in 0..BOX_CUTS_PER_STEP {
+            let mut farthest = (0, 0.0_f64);
+            for (j, &u) in self.set.centre().iter().enumerate() {
+                if u.abs() > farthest.1.abs() {
+                    farthest = (j, u);
+                }
+            }
+            if farthest.1.abs() <= 1.0 {
+                return true;
+            }
+            let mut normal = vec![0.0; self.difference.len()];
+            normal[farthest.0] = -farthest.1.signum();
+            if !self.set.cut(&normal) {
+                return true;
+            }
+            self.box_cuts += 1;
+        }
+        false
+    }
+
+    /// An episode, and what the expert says about it.
+    fn play(&mut self, own: &BatchEllipsoid, problem: &Problem<'_>, run: Run, index: usize) -> Result<()> {
+        let (mdp, policy) = problem.plan(self.set.centre(), index)?;
+        // A seed of its own: an expert with the same seed must not draw its roll-out from the episode's numbers.
+        let seed = stream(run.seed, "episode", run.step).random();
+        let episode = Trajectory::sample(&mdp, &policy, self.episode, seed, run.step)?;
+        let path: Vec<(StateId, ActionId)> = episode.states.iter().copied().zip(episode.actions).collect();
+        let (expert, context) = (problem.expert()?, problem.context(index));
+        let Some(at) = expert.first_mistake(run.step, context, &mdp, &path, own.tolerance)? else { return Ok(()) };
+        let Some(&(state, _)) = path.get(at) else {
+            return Err(Error::shape("mistake in an episode", format!("below {}", path.len()), at));
+        };
+        let roll_out = expert.roll_out(run.step, context, &mdp, state, self.horizon)?;
+        roll_out.check(mdp.pairs())?;
+        let shown = roll_out.discounted_features(&mdp, mdp.criterion().discount())?;
+        let agent = evaluate::feature_expectations(&mdp.starting_in(state)?, &policy)?;
+        problem.add_difference(index, &agent, &shown, -1.0, &mut self.difference);
+        self.collected += 1;
+        self.mistakes += 1;
+        if self.collected >= self.batch {
+            if !self.set.cut(&self.difference) {
+                self.without_cut += 1;
+            }
+            self.difference.fill(0.0);
+            self.collected = 0;
+        }
+        Ok(())
+    }
+}
+
+impl Algorithm for State {
+    type Settings = BatchEllipsoid;
+
+    fn start(own: &BatchEllipsoid, problem: &Problem<'_>, initial: Option<&[f64]>, _seed: u64) -> Result<Self> {
+        own.check()?;
+        problem.expert()?;
+        let criterion = problem.model().criterion();
+        if matches!(criterion, Criterion::FiniteHorizon { .. } | Criterion::Average) {
+            return Err(Error::CriterionMismatch {
+                operation: "the batch ellipsoid method",
+                criterion: criterion.name(),
+                hint: "it compares roll-outs from the middle of an episode; use a discount",
+            });
+        }
+        let set = EllipsoidSet::around_the_box(start(problem, initial))?;
+        let (horizon, batch) = match (own.horizon, own.batch) {
+            (Some(horizon), Some(batch)) => (horizon, batch),
+            (horizon, batch) => {
+                let theorem = own.numbers(problem, &set)?;
+                (horizon.unwrap_or(theorem.horizon), batch.unwrap_or(theorem.batch))
+            }
+        };
+        Ok(Self {
+            set,
+            horizon,
+            batch,
+            episode: own.episode.unwrap_or(horizon),
+            difference: vec![0.0; problem.n_parameters()],
+            collected: 0,
+            mistakes: 0,
+            box_cuts: 0,
+            without_cut: 0,
+        })
+    }
+
+    fn step(&mut self, own: &BatchEllipsoid, problem: &Problem<'_>, run: Run) -> Result<Step> {
+        // The centre must not move within a batch, so nothing is collected before it has arrived.
+        if self.return_to_box() {
+            self.play(own, problem, run, context_of(problem, run.step))?;
+        }
+        Ok(Step { demonstrations: self.mistakes, log_volume: Some(self.set.log_volume()), ..Step::default() })
+    }
+
+    fn mapping(&self) -> Vec<f64> {
+        self.set.centre().to_vec()
+    }
+
+    fn default_steps(_own: &BatchEllipsoid, problem: &Problem<'_>) -> u64 {
+        problem.len() as u64
+    }
+
+    fn bound(&self, own: &BatchEllipsoid, problem: &Problem<'_>, _steps: u64) -> Result<(Option<f64>, String)> {
+        if !matches!(problem.model().criterion(), Criterion::Discounted { .. }) {
+            return Ok((None, "the theorem is for the discounted criterion".into()));
+        }
+        let theorem = own.numbers(problem, &self.set)?;
+        if self.horizon < theorem.horizon || self.batch < theorem.batch {
+            let says = format!(
+                "nothing is proved for batches of {} roll-outs of {} transitions; the theorem needs {} of {}, and then \
+                 allows {:.0} cuts; there were {} mistakes and {} cuts",
+                self.batch,
+                self.horizon,
+                theorem.batch,
+                theorem.horizon,
+                theorem.cuts,
+                self.mistakes,
+                self.set.cuts()
+            );
+            return Ok((None, says));
+        }
+        let most = self.batch as f64 * theorem.cuts;
+        let kept = self.set.cuts() as f64 <= theorem.cuts;
+        let says = format!(
+            "with probability {} at most this many episodes with a mistake, and those of the batch at hand, if the \
+             expert of every round is optimal for a mapping with entries in [-1, 1] within {:.3e} of the same truth in each; \
+             there were {} mistakes and {} cuts ({} along coordinates) of {:.0}; the run {} the bound",
+            1.0 - own.confidence,
+            theorem.expert_radius,
+            self.mistakes,
+            self.set.cuts(),
+            self.box_cuts,
+            theorem.cuts,
+            if kept { "keeps" } else { "breaks" }
+        );
+        Ok((Some(most), says))
+    }
+}

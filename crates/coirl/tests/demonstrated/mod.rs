@@ -1,0 +1,63 @@
+//! Demonstrations by optimal experts, for the tests of learners.
+#![allow(dead_code)] // each test uses its own part
+
+use coirl::demos::{Demonstration, Train, Trajectory};
+use coirl::evaluate::plan_contexts;
+use coirl::mapping::LinearMapping;
+use coirl::model::{Cmdp, Context, ContextSpace};
+use coirl::plan::{ManyOptions, PlannedReward, Planner};
+use std::ops::ControlFlow;
+
+/// What the expert plans in every context.
+pub(crate) fn expert_plans(model: &Cmdp, truth: &LinearMapping, contexts: &[Context]) -> Vec<PlannedReward> {
+    let weights: Vec<f64> = contexts.iter().flat_map(|context| truth.weights(context).unwrap()).collect();
+    let mut plans = Vec::new();
+    plan_contexts(model, contexts, &weights, &Planner::default(), ManyOptions::default(), |plan| {
+        plans.push(plan);
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    plans
+}
+
+/// Exact demonstrations.
+pub(crate) fn exact(model: &Cmdp, truth: &LinearMapping, contexts: &[Context]) -> Vec<Demonstration> {
+    let plans = expert_plans(model, truth, contexts);
+    let demonstration = |(context, plan): (&Context, PlannedReward)| {
+        Demonstration::from_feature_expectations(model, context.clone(), plan.feature_expectations.unwrap()).unwrap()
+    };
+    contexts.iter().zip(plans).map(demonstration).collect()
+}
+
+/// One trajectory per context.
+pub(crate) fn sampled(
+    model: &Cmdp,
+    truth: &LinearMapping,
+    contexts: &[Context],
+    transitions: usize,
+    seed: u64,
+) -> Vec<Demonstration> {
+    let plans = expert_plans(model, truth, contexts);
+    let demonstration = |(i, (context, plan)): (usize, (&Context, PlannedReward))| {
+        let mdp = model.mdp(context).unwrap();
+        let path = Trajectory::sample(&mdp, &plan.policy, transitions, seed, i as u64).unwrap();
+        Demonstration::from_trajectories(model, context.clone(), vec![path]).unwrap()
+    };
+    contexts.iter().zip(plans).enumerate().map(demonstration).collect()
+}
+
+/// A random point of the simplex.
+pub(crate) fn simplex_point(dimension: usize, seed: u64) -> Vec<f64> {
+    ContextSpace::Simplex { dimension }.sample(1, seed).unwrap()[0].values().to_vec()
+}
+
+/// A random matrix with entries in [−1, 1].
+pub(crate) fn signed_point(dimension: usize, seed: u64) -> Vec<f64> {
+    let space = ContextSpace::Box { lower: vec![-1.0; dimension], upper: vec![1.0; dimension] };
+    space.sample(1, seed).unwrap()[0].values().to_vec()
+}
+
+/// The first n of them to learn from.
+pub(crate) fn train(demonstrations: &[Demonstration], n: usize) -> Train {
+    Train::new(demonstrations[..n].to_vec())
+}
