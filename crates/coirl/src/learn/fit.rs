@@ -1,9 +1,11 @@
 //! The loop that all methods share: step, record, stop, and go on from a checkpoint.
 
 use super::adaptive;
+use super::cutting_plane;
 use super::mirror_descent;
 use super::problem::{Problem, norm};
 use super::record::{Checkpoint, Fitted, Patience, Record, Recorder, RunCertificate, Snapshot, Status};
+use super::replay;
 use super::settings::{Method, Settings};
 use crate::error::{Error, Result, check_finite, check_length};
 use crate::evaluate::Examination;
@@ -61,6 +63,7 @@ pub(super) struct Step {
     pub(super) gap: Option<f64>,
     pub(super) log_volume: Option<f64>,
     pub(super) regret: Option<f64>,
+    pub(super) violation: Option<f64>,
     pub(super) finished: bool,
 }
 
@@ -119,6 +122,9 @@ fn dispatch(
     match &settings.method {
         Method::Adaptive(own) => run!(adaptive::State, own),
         Method::MirrorDescent(own) => run!(mirror_descent::State, own),
+        Method::CuttingPlane(own) => run!(cutting_plane::State, own),
+        Method::ReplayedDescent(own) => run!(replay::Descent, own),
+        Method::ReplayedEvolution(own) => run!(replay::Evolution, own),
     }
 }
 
@@ -131,11 +137,7 @@ struct Driver<'r, 'a, S> {
 }
 
 impl<S> Driver<'_, '_, S> {
-    fn run<A: Algorithm<Settings = S>>(
-        &self,
-        recorder: &mut dyn Recorder,
-        from: Option<Checkpoint>,
-    ) -> Result<Fitted> {
+    fn run<A: Algorithm<Settings = S>>(&self, recorder: &mut dyn Recorder, from: Option<Checkpoint>) -> Result<Fitted> {
         let Self { problem, settings, own, .. } = *self;
         if let Some(initial) = &settings.initial {
             check_length("initial mapping", problem.n_parameters(), initial.len())?;
@@ -176,6 +178,7 @@ impl<S> Driver<'_, '_, S> {
                 gap: done.gap,
                 log_volume: done.log_volume,
                 regret: done.regret,
+                violation: done.violation,
                 ..Record::default()
             };
             if done.finished {

@@ -2,16 +2,22 @@
 
 mod adaptive;
 mod batch;
+mod centre;
+mod cutting_plane;
 mod fit;
 mod mirror_descent;
 mod problem;
 mod record;
+mod replay;
 mod settings;
 
 pub use adaptive::Adaptive;
 pub use batch::Batch;
+pub use centre::Centre;
+pub use cutting_plane::CuttingPlane;
 pub use fit::{Watch, fit, resume};
 pub use mirror_descent::{Average, Geometry, MirrorDescent, StepSize};
 pub use problem::{Loss, Problem};
 pub use record::{Checkpoint, Fitted, Patience, Record, Recorder, RunCertificate, Snapshot, Status};
+pub use replay::{ReplayedDescent, ReplayedEvolution};
 pub use settings::{Method, Settings, Stop};

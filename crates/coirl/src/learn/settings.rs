@@ -1,7 +1,9 @@
 //! Settings of a run: one method with its own, and what all methods share. They are saved beside the result.
 
 use super::adaptive::Adaptive;
+use super::cutting_plane::CuttingPlane;
 use super::mirror_descent::MirrorDescent;
+use super::replay::{ReplayedDescent, ReplayedEvolution};
 use crate::error::{Error, Result};
 
 /// Which algorithm, with its settings.
@@ -12,6 +14,12 @@ pub enum Method {
     Adaptive(Adaptive),
     /// Algorithm 1 of the paper.
     MirrorDescent(MirrorDescent),
+    /// Asks an expert and keeps to the centre of what the answers allow.
+    CuttingPlane(CuttingPlane),
+    /// Asks an expert; the paper's PSGD over all demonstrations given.
+    ReplayedDescent(ReplayedDescent),
+    /// Asks an expert; the paper's evolution strategy over all demonstrations given.
+    ReplayedEvolution(ReplayedEvolution),
 }
 
 impl Default for Method {
@@ -67,5 +75,9 @@ pub(super) fn check_positive(name: &'static str, value: f64) -> Result<()> {
 
 /// Refuses counts of nothing.
 pub(super) fn check_count(name: &'static str, value: usize) -> Result<()> {
-    if value > 0 { Ok(()) } else { Err(Error::InvalidSetting { name, value: "0".into(), reason: "expected at least 1" }) }
+    if value > 0 {
+        Ok(())
+    } else {
+        Err(Error::InvalidSetting { name, value: "0".into(), reason: "expected at least 1" })
+    }
 }
