@@ -52,8 +52,10 @@ pub(super) struct State {
     /// Cuts with aᵢ·W < 0, and the largest −aᵢ·W/‖W‖ of them.
     violated: usize,
     violation: f64,
-    /// Rounds that ended at the cap with cuts still to be added.
+    /// Questions after which the rounds ended at the cap with cuts still to be added.
     unfinished: u64,
+    /// Cuts forgotten.
+    forgotten: u64,
 }
 
 /// The demonstrations an expert has given, in the order given.
@@ -119,6 +121,7 @@ impl State {
             let mut order: Vec<usize> = (0..self.cuts.len()).collect();
             let margins: Vec<f64> = self.cuts.iter().map(|a| dot(a, &self.iterate)).collect();
             order.sort_by(|&i, &j| margins[i].total_cmp(&margins[j]));
+            self.forgotten += (order.len() - own.max_cuts) as u64;
             order.truncate(own.max_cuts);
             order.sort_unstable();
             self.cuts = order.into_iter().map(|i| std::mem::take(&mut self.cuts[i])).collect();
@@ -160,6 +163,7 @@ impl Algorithm for State {
             violated: 0,
             violation: 0.0,
             unfinished: 0,
+            forgotten: 0,
         })
     }
 
@@ -208,13 +212,16 @@ impl Algorithm for State {
             format!("{kept}, all satisfied by the mapping")
         } else {
             format!(
-                "{kept} contradict each other: the mapping violates {} of them, the worst by {:.3e} (per unit length of mapping and cut)",
+                "{kept} contradict each other: the mapping violates {} of them, the worst by {:.3e} \
+                 (per unit length of mapping and cut)",
                 self.violated, self.violation
             )
         };
+        if self.forgotten > 0 {
+            says += &format!("; {} more were forgotten and may be violated", self.forgotten);
+        }
         if self.unfinished > 0 {
-            says +=
-                &format!("; {} times the rounds between two questions ran out with cuts left to add", self.unfinished);
+            says += &format!("; after {} questions the rounds ran out with cuts left to add", self.unfinished);
         }
         Ok((None, says))
     }

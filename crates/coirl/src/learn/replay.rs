@@ -6,7 +6,7 @@
 //! α₀·0.94ⁿ⁻¹·0.9ᵉ along −g/‖g‖∞, g = c ⊙ (μ̂ − μ*), W normalised; a step is taken only if the loss on that demonstration falls,
 //! c·W_t(μ̂_t − μ*) > c·W_{t+1}(μ̂_{t+1} − μ*). [`ReplayedEvolution`] is ES: at every iteration all demonstrations are planned for
 //! once, the gradient of the mean of c·W'(μ̂ − μ*)/‖W'‖ is estimated from pairs W ± σu with these policies held fixed, and W moves
-//! by 0.1·0.95ⁱ along it, i = 1, 2, …, and is normalised; it stops early once the loss is small.
+//! by 0.1·0.95ⁱ along it, i = 1, 2, …, and is normalised; it stops early once the losses of all demonstrations add up to little.
 //!
 //! The sphere is not convex and neither has a guarantee. An epoch costs up to two plans per demonstration, one after the
 //! other; an iteration of ES one block of plans.
@@ -56,7 +56,7 @@ pub struct ReplayedEvolution {
     pub decay: f64,
     /// Iterations whenever a demonstration arrives.
     pub iterations: usize,
-    /// The loss per ‖W‖₂ at which an arrival's iterations end.
+    /// An arrival's iterations end when the losses of all demonstrations kept, per ‖W‖₂, add up to less than this.
     pub stop: f64,
 }
 
@@ -186,7 +186,7 @@ pub(super) struct Evolution {
 }
 
 impl Evolution {
-    /// One iteration: the loss that W had, and the step from it unless that is small enough already.
+    /// One iteration: the sum of the losses that W had, and the step from it unless that is small enough already.
     fn iterate(
         &mut self,
         own: &ReplayedEvolution,
@@ -202,7 +202,7 @@ impl Evolution {
             let (index, expert) = (demonstrations.indices[at], &demonstrations.expectations[at]);
             problem.add_difference(index, agent, expert, 1.0 / agents.len() as f64, &mut g);
         }
-        let loss = dot(iterate, &g) / norm(iterate);
+        let loss = agents.len() as f64 * dot(iterate, &g) / norm(iterate);
         if loss < own.stop {
             return Ok(loss);
         }
