@@ -9,7 +9,7 @@
 //!    the demonstration, add that cut too; move to the new centre, and repeat until nothing is violated.
 //!
 //! The third part asks nobody: it costs plans (in blocks), not demonstrations. There are finitely many policies and every cut
-//! that is added removes the current W, so it ends; a cap ends it earlier. With exact demonstrations of a linear mapping W* is
+//! that is added removes the current W, so it ends; a cap or a contradiction between cuts ends it earlier. With exact demonstrations of a linear mapping W* is
 //! never cut off. Every demonstration removes the centre of what is left, which bounds their number as in the analytic-centre
 //! cutting-plane method; the constants of that theorem say nothing at practical sizes and none is printed.
 
@@ -37,7 +37,7 @@ pub struct CuttingPlane {
 
 impl Default for CuttingPlane {
     fn default() -> Self {
-        Self { centre: Centre::Analytic, replay: true, max_rounds: 50, max_cuts: 2000 }
+        Self { centre: Centre::Analytic, replay: true, max_rounds: 50, max_cuts: 1000 }
     }
 }
 
@@ -49,10 +49,12 @@ pub(super) struct State {
     kept: Demonstrations,
     /// Of unit length.
     cuts: Vec<Vec<f64>>,
+    /// Differences no longer than this are rounding errors: agent and expert act alike.
+    shortest: f64,
     /// Cuts with aᵢ·W < 0, and the largest −aᵢ·W/‖W‖ of them.
     violated: usize,
     violation: f64,
-    /// Questions after which the rounds ended at the cap with cuts still to be added.
+    /// Questions after which replay ended with cuts possibly left to add.
     unfinished: u64,
     /// Cuts forgotten.
     forgotten: u64,
@@ -90,16 +92,18 @@ impl Demonstrations {
     }
 }
 
-/// Differences shorter than this, relative to the longest possible, are rounding errors: agent and expert act alike.
-pub(super) const SAME: f64 = 1e-10;
+/// The length up to which c ⊙ (μ − μ*) is rounding error, by the largest that it can have.
+pub(super) fn shortest_difference(problem: &Problem<'_>) -> Result<f64> {
+    Ok(1e-10 * problem.sum_bound()?)
+}
 
 /// Unit-length cuts closer than this are one.
 const SAME_CUT: f64 = 1e-9;
 
 impl State {
     /// Adds −difference at unit length unless it is nothing or already there.
-    fn cut(&mut self, mut difference: Vec<f64>, shortest: f64) -> bool {
-        if norm(&difference) <= shortest {
+    fn cut(&mut self, mut difference: Vec<f64>) -> bool {
+        if norm(&difference) <= self.shortest {
             return false;
         }
         difference.iter_mut().for_each(|x| *x = -*x);
@@ -134,14 +138,14 @@ impl State {
     }
 
     /// Plans for all demonstrations at W and adds the cuts W does not satisfy; true if there were new ones.
-    fn replay(&mut self, problem: &Problem<'_>, shortest: f64) -> Result<bool> {
+    fn replay(&mut self, problem: &Problem<'_>) -> Result<bool> {
         let agents = problem.respond(&self.iterate, &self.kept.indices)?;
         let mut any = false;
         for (at, agent) in agents.iter().enumerate() {
             let difference = self.kept.difference(problem, at, agent);
             // Equality, where W cannot tell the agent from the demonstration, counts: the demonstration was chosen.
             if dot(&self.iterate, &difference) >= 0.0 {
-                any |= self.cut(difference, shortest);
+                any |= self.cut(difference);
             }
         }
         Ok(any)
@@ -160,6 +164,7 @@ impl Algorithm for State {
             iterate,
             kept: Demonstrations::default(),
             cuts: Vec::new(),
+            shortest: shortest_difference(problem)?,
             violated: 0,
             violation: 0.0,
             unfinished: 0,
@@ -172,19 +177,20 @@ impl Algorithm for State {
         let (_, agent) = problem.act(&self.iterate, index)?;
         let mut batch_loss = None;
         if let Answer::Demonstration(expert) = problem.ask(index, &agent)? {
-            let shortest = SAME * problem.sum_bound()?;
             self.kept.keep(index, expert);
             let at = self.kept.indices.iter().position(|&i| i == index).unwrap_or_default();
             let difference = self.kept.difference(problem, at, &agent);
-            batch_loss = Some(dot(&self.iterate, &difference) / norm(&self.iterate));
-            if self.cut(difference, shortest) {
+            let size = norm(&self.iterate);
+            batch_loss = (size > 0.0).then(|| dot(&self.iterate, &difference) / size);
+            if self.cut(difference) {
                 self.centre(own);
             }
             let mut rounds = 0;
-            while own.replay && self.replay(problem, shortest)? {
+            while own.replay && self.replay(problem)? {
                 self.centre(own);
                 rounds += 1;
-                if rounds == own.max_rounds {
+                // Where cuts contradict each other no centre satisfies them, and more rounds only add to the contradiction.
+                if rounds == own.max_rounds || self.violated > 0 {
                     self.unfinished += 1;
                     break;
                 }
@@ -221,7 +227,7 @@ impl Algorithm for State {
             says += &format!("; {} more were forgotten and may be violated", self.forgotten);
         }
         if self.unfinished > 0 {
-            says += &format!("; after {} questions the rounds ran out with cuts left to add", self.unfinished);
+            says += &format!("; after {} questions replay ended with cuts possibly left to add", self.unfinished);
         }
         Ok((None, says))
     }

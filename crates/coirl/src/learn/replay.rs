@@ -12,7 +12,7 @@
 //! other; an iteration of ES one block of plans.
 
 use super::adaptive::normalise;
-use super::cutting_plane::{Demonstrations, SAME};
+use super::cutting_plane::{Demonstrations, shortest_difference};
 use super::fit::{Algorithm, Run, Step};
 use super::problem::{Problem, dot, largest, norm};
 use super::settings::{check_count, check_positive};
@@ -109,12 +109,13 @@ pub(super) struct Descent {
     kept: Kept,
     /// Demonstrations that arrived, repeated contexts included.
     arrivals: u32,
+    /// Differences no longer than this are rounding errors: agent and expert act alike.
+    shortest: f64,
 }
 
 impl Descent {
     /// One pass over the demonstrations; false if W explains all of them.
     fn pass(&mut self, problem: &Problem<'_>, step: f64) -> Result<bool> {
-        let shortest = SAME * problem.sum_bound()?;
         let Kept { iterate, demonstrations } = &mut self.kept;
         let mut any = false;
         for (at, &index) in demonstrations.indices.iter().enumerate() {
@@ -123,7 +124,7 @@ impl Descent {
             };
             let g = difference_at(iterate)?;
             let size = largest(&g);
-            if size <= shortest {
+            if size <= self.shortest {
                 continue;
             }
             any = true;
@@ -145,7 +146,7 @@ impl Algorithm for Descent {
         check_positive("step decay", own.decay)?;
         check_positive("outer decay", own.outer_decay)?;
         check_count("epochs", own.epochs)?;
-        Ok(Self { kept: Kept::start(problem, initial, seed), arrivals: 0 })
+        Ok(Self { kept: Kept::start(problem, initial, seed), arrivals: 0, shortest: shortest_difference(problem)? })
     }
 
     fn step(&mut self, own: &ReplayedDescent, problem: &Problem<'_>, run: Run) -> Result<Step> {
