@@ -111,7 +111,7 @@ fn a_cut_and_its_negation_leave_a_stated_residual() {
         assert_eq!(fitted.demonstrations, 2);
         assert!(fitted.certificate.bound_says.contains("contradict"), "{}", fitted.certificate.bound_says);
         let violation = fitted.history.last().unwrap().violation.unwrap();
-        assert!(violation > 0.0 && violation <= 1.0, "{violation}");
+        assert!(violation > 1e-3 && violation <= 1.0, "{violation}");
         assert!(fitted.mapping.values().iter().all(|w| w.is_finite()));
         assert!(fitted.mapping.values().iter().any(|&w| w != 0.0));
     }

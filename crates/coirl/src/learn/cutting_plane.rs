@@ -1,20 +1,21 @@
 //! The maximum-margin cutting-plane learner for an expert who can be asked.
 //!
-//! A demonstration μ* in context c says of every other way to act that W*·(c ⊙ (μ* − μ)) ≥ 0: a cut through the mappings. All
-//! cuts are kept, and the agent acts by the centre of the cone they leave ([`Centre`]). One step is one context:
+//! A demonstration μ* in context c says of every other way to act that W*·(c ⊙ (μ* − μ)) ≥ 0: a cut through the
+//! mappings. All cuts are kept, and the agent acts by the centre of the cone they leave ([`Centre`]). One step is one
+//! context:
 //!
 //! 1. plan at W, ask; where the agent does well enough, nothing changes;
 //! 2. otherwise keep the demonstration, add its cut, and move W to the new centre;
-//! 3. plan at W for all demonstrations kept. Where the agent acts differently from the demonstration and W does not prefer
-//!    the demonstration, add that cut too; move to the new centre, and repeat until nothing is violated.
+//! 3. plan at W for all demonstrations kept. Where the agent acts differently from the demonstration and W does not
+//!    prefer the demonstration, add that cut too; move to the new centre, and repeat until nothing is violated.
 //!
-//! The third part asks nobody: it costs plans (in blocks), not demonstrations. There are finitely many policies and every cut
-//! that is added removes the current W, so it ends; a cap or a contradiction between cuts ends it earlier. With exact demonstrations of a linear mapping W* is
-//! never cut off. Every demonstration removes the centre of what is left, which bounds their number as in the analytic-centre
-//! cutting-plane method; the constants of that theorem say nothing at practical sizes and none is printed.
+//! The third part asks nobody: it costs plans (in blocks), not demonstrations. There are finitely many policies and
+//! every cut that is added removes the current W, so it ends; a cap or a contradiction between cuts ends it earlier.
+//! With exact demonstrations of a linear mapping, W* is never cut off. Every demonstration of an agent that is worse
+//! than the expert removes the centre of what is left; no bound on their number is claimed.
 
 use super::adaptive::normalise;
-use super::centre::Centre;
+use super::centre::{Centre, LEAST_MARGIN};
 use super::fit::{Algorithm, Run, Step};
 use super::problem::{Problem, dot, norm};
 use super::settings::check_count;
@@ -27,7 +28,8 @@ use crate::error::Result;
 pub struct CuttingPlane {
     /// Which point of the cone the agent acts by.
     pub centre: Centre,
-    /// Whether the demonstrations kept are planned for again, and what they still say is learned, before the next question.
+    /// Whether the demonstrations kept are planned for again, and what they still say is learned, before the next
+    /// question.
     pub replay: bool,
     /// How often that is repeated between two questions.
     pub max_rounds: usize,
@@ -51,7 +53,7 @@ pub(super) struct State {
     cuts: Vec<Vec<f64>>,
     /// Differences no longer than this are rounding errors: agent and expert act alike.
     shortest: f64,
-    /// Cuts with aᵢ·W < 0, and the largest −aᵢ·W/‖W‖ of them.
+    /// Cuts that W is not strictly inside of, and the largest −aᵢ·W/‖W‖ of them (zero: on the cut).
     violated: usize,
     violation: f64,
     /// Questions after which replay ended with cuts possibly left to add.
@@ -118,8 +120,8 @@ impl State {
 
     /// To the centre of the cuts, forgetting those beyond the limit. Where the cuts cancel, W stays.
     fn centre(&mut self, own: &CuttingPlane) {
-        if let Some(central) = own.centre.of(&self.cuts) {
-            self.iterate = central.point;
+        if let Some(point) = own.centre.of(&self.cuts) {
+            self.iterate = point;
         }
         if self.cuts.len() > own.max_cuts {
             let mut order: Vec<usize> = (0..self.cuts.len()).collect();
@@ -133,7 +135,7 @@ impl State {
         let size = norm(&self.iterate);
         let margins = self.cuts.iter().map(|a| dot(a, &self.iterate) / size);
         (self.violated, self.violation) = margins
-            .filter(|&margin| margin < 0.0)
+            .filter(|&margin| margin <= LEAST_MARGIN)
             .fold((0, 0.0), |(count, most): (usize, f64), margin| (count + 1, most.max(-margin)));
     }
 
@@ -189,7 +191,7 @@ impl Algorithm for State {
             while own.replay && self.replay(problem)? {
                 self.centre(own);
                 rounds += 1;
-                // Where cuts contradict each other no centre satisfies them, and more rounds only add to the contradiction.
+                // No centre satisfies cuts that contradict each other; more rounds would only add to them.
                 if rounds == own.max_rounds || self.violated > 0 {
                     self.unfinished += 1;
                     break;
@@ -218,7 +220,7 @@ impl Algorithm for State {
             format!("{kept}, all satisfied by the mapping")
         } else {
             format!(
-                "{kept} contradict each other: the mapping violates {} of them, the worst by {:.3e} \
+                "{kept} contradict each other: the mapping fails {} of them, the worst by {:.3e} \
                  (per unit length of mapping and cut)",
                 self.violated, self.violation
             )

@@ -2,14 +2,15 @@
 //!
 //! One step is one context: plan at W, ask, and only if the answer is a demonstration keep it and learn.
 //!
-//! [`ReplayedDescent`] is PSGD of the ellipsoid experiments: epochs of one pass over the n demonstrations kept, each with the step
-//! α₀·0.94ⁿ⁻¹·0.9ᵉ along −g/‖g‖∞, g = c ⊙ (μ̂ − μ*), W normalised; a step is taken only if the loss on that demonstration falls,
-//! c·W_t(μ̂_t − μ*) > c·W_{t+1}(μ̂_{t+1} − μ*). [`ReplayedEvolution`] is ES: at every iteration all demonstrations are planned for
-//! once, the gradient of the mean of c·W'(μ̂ − μ*)/‖W'‖ is estimated from pairs W ± σu with these policies held fixed, and W moves
-//! by 0.1·0.95ⁱ along it, i = 1, 2, …, and is normalised; it stops early once the losses of all demonstrations add up to little.
+//! [`ReplayedDescent`] is PSGD of the ellipsoid experiments: epochs of one pass over the n demonstrations kept, each
+//! with the step α₀·0.94ⁿ⁻¹·0.9ᵉ along −g/‖g‖∞, g = c ⊙ (μ̂ − μ*), W normalised; a step is taken only if the loss on
+//! that demonstration falls, c·W_t(μ̂_t − μ*) > c·W_{t+1}(μ̂_{t+1} − μ*). [`ReplayedEvolution`] is ES: at every
+//! iteration all demonstrations are planned for once, the gradient of the mean of c·W'(μ̂ − μ*)/‖W'‖ is estimated
+//! from pairs W ± σu with these policies held fixed, and W moves by 0.1·0.95ⁱ along it, i = 1, 2, …, and is
+//! normalised; it stops early once the losses of all demonstrations add up to little.
 //!
-//! The sphere is not convex and neither has a guarantee. An epoch costs up to two plans per demonstration, one after the
-//! other; an iteration of ES one block of plans.
+//! The sphere is not convex and neither has a guarantee. An epoch costs up to two plans per demonstration, one after
+//! the other; an iteration of ES one block of plans.
 
 use super::adaptive::normalise;
 use super::cutting_plane::{Demonstrations, shortest_difference};
