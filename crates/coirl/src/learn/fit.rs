@@ -3,11 +3,13 @@
 use super::adaptive;
 use super::batch_ellipsoid;
 use super::bundle;
+use super::cutting_plane;
 use super::ellipsoid;
 use super::evolution;
 use super::mirror_descent;
 use super::problem::{Problem, norm};
 use super::record::{Checkpoint, Fitted, Patience, Record, Recorder, RunCertificate, Snapshot, Status};
+use super::replay;
 use super::settings::{Method, Settings};
 use crate::error::{Error, Result, check_finite, check_length};
 use crate::evaluate::Examination;
@@ -65,6 +67,7 @@ pub(super) struct Step {
     pub(super) gap: Option<f64>,
     pub(super) log_volume: Option<f64>,
     pub(super) regret: Option<f64>,
+    pub(super) violation: Option<f64>,
     pub(super) finished: bool,
 }
 
@@ -127,6 +130,9 @@ fn dispatch(
         Method::EvolutionStrategies(own) => run!(evolution::State, own),
         Method::Ellipsoid(own) => run!(ellipsoid::State, own),
         Method::BatchEllipsoid(own) => run!(batch_ellipsoid::State, own),
+        Method::CuttingPlane(own) => run!(cutting_plane::State, own),
+        Method::ReplayedDescent(own) => run!(replay::Descent, own),
+        Method::ReplayedEvolution(own) => run!(replay::Evolution, own),
     }
 }
 
@@ -180,6 +186,7 @@ impl<S> Driver<'_, '_, S> {
                 gap: done.gap,
                 log_volume: done.log_volume,
                 regret: done.regret,
+                violation: done.violation,
                 ..Record::default()
             };
             if done.finished {

@@ -11,7 +11,6 @@
 use crate::demos::{Answer, Estimates, Estimator, Expert, Origin, RecordedExpert, Reference, Train};
 use crate::error::{Error, Result, check_length};
 use crate::evaluate::plan_contexts;
-use crate::mapping::LinearMapping;
 use crate::model::{Cmdp, Context, Criterion, Dynamics, Mdp};
 use crate::plan::{ManyOptions, Planner, Policy, evaluate, longest_expected_time};
 use rayon::prelude::*;

@@ -35,6 +35,10 @@ pub struct Record {
     /// Sum of the batch losses: the regret against a mapping that explains every demonstration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub regret: Option<f64>,
+    /// The largest violation of an inequality that a demonstration imposes on the mapping, per unit length of both; zero
+    /// where the mapping satisfies all of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub violation: Option<f64>,
     /// On the test contexts, where the truth is known: see [`Score`].
     #[serde(flatten)]
     pub score: Option<Score>,

@@ -3,9 +3,11 @@
 use super::adaptive::Adaptive;
 use super::batch_ellipsoid::BatchEllipsoid;
 use super::bundle::Bundle;
+use super::cutting_plane::CuttingPlane;
 use super::ellipsoid::Ellipsoid;
 use super::evolution::EvolutionStrategies;
 use super::mirror_descent::MirrorDescent;
+use super::replay::{ReplayedDescent, ReplayedEvolution};
 use crate::error::{Error, Result};
 
 /// Which algorithm, with its settings.
@@ -24,6 +26,12 @@ pub enum Method {
     Ellipsoid(Ellipsoid),
     /// Algorithm 3: an expert judges single actions and shows roll-outs.
     BatchEllipsoid(BatchEllipsoid),
+    /// Asks an expert and keeps to the centre of what the answers allow.
+    CuttingPlane(CuttingPlane),
+    /// Asks an expert; the paper's PSGD over all demonstrations given.
+    ReplayedDescent(ReplayedDescent),
+    /// Asks an expert; the paper's evolution strategy over all demonstrations given.
+    ReplayedEvolution(ReplayedEvolution),
 }
 
 impl Default for Method {
