@@ -1,12 +1,13 @@
 //! Scoring a mapping against a known truth on contexts kept for testing.
 
-use super::plan_contexts;
+use super::{RepeatedPlans, plan_contexts};
 use crate::error::{Error, Result};
 use crate::mapping::LinearMapping;
 use crate::model::{Cmdp, Context};
 use crate::plan::{ManyOptions, PlannedReward, Planner, Policy, evaluate};
 use rayon::prelude::*;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 /// How an agent does on the test contexts. Ratios are of means over contexts.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -28,7 +29,7 @@ pub struct Score {
 /// The expert's side of an examination, computed once.
 pub struct Examination<'a> {
     model: &'a Cmdp,
-    planner: Planner,
+    plans: RepeatedPlans<'a>,
     contexts: Vec<Context>,
     weights: Vec<f64>,
     policies: Vec<Policy>,
@@ -81,7 +82,7 @@ impl<'a> Examination<'a> {
             plans.iter_mut().map(|plan| plan.feature_expectations.take().unwrap_or_default()).collect();
         Ok(Self {
             model,
-            planner,
+            plans: RepeatedPlans::new(model),
             expert_value: mean_value(&weights, &expectations),
             uniform_value: details.iter().map(|detail| detail.1).sum::<f64>() / n,
             feature_expectations: expectations,
@@ -105,21 +106,20 @@ impl<'a> Examination<'a> {
     /// Plans with the mapping in every test context and compares.
     pub fn score(&self, mapping: &LinearMapping) -> Result<Score> {
         let own = all_weights(mapping, &self.contexts)?;
-        let (mut same, mut good) = (0_usize, 0_usize);
-        let mut agent: Vec<Vec<f64>> = Vec::with_capacity(self.contexts.len());
+        let plans = self.plans.plan(&self.contexts, &own)?;
         let pairs = self.model.pairs();
-        let sink = |plan: PlannedReward| {
-            let i = plan.index;
-            if let (Some(actions), Some(expert)) = (plan.policy.actions(), self.policies[i].actions()) {
-                for (s, action) in actions.iter().enumerate() {
-                    same += usize::from(*action == expert[s]);
-                    good += usize::from(pairs.find(s, action.index()).is_some_and(|pair| self.optimal[i][pair]));
+        let marks =
+            |(i, (policy, _)): (usize, &(Policy, Arc<[f64]>))| match (policy.actions(), self.policies[i].actions()) {
+                (Some(actions), Some(expert)) => {
+                    actions.iter().enumerate().fold((0, 0), |(same, good), (s, action)| {
+                        let optimal = pairs.find(s, action.index()).is_some_and(|pair| self.optimal[i][pair]);
+                        (same + usize::from(*action == expert[s]), good + usize::from(optimal))
+                    })
                 }
-            }
-            agent.push(plan.feature_expectations.unwrap_or_default());
-            ControlFlow::Continue(())
-        };
-        plan_contexts(self.model, &self.contexts, &own, &self.planner, ManyOptions::default(), sink)?;
+                _ => (0, 0),
+            };
+        let (same, good) = plans.par_iter().enumerate().map(marks).reduce(|| (0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
+        let agent: Vec<Vec<f64>> = plans.iter().map(|(_, mu)| mu.to_vec()).collect();
         let value = mean_value(&self.weights, &agent);
         let size = mapping.values().iter().map(|w| w * w).sum::<f64>().sqrt();
         let loss = mean_value(&own, &agent) - mean_value(&own, &self.feature_expectations);

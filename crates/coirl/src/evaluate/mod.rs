@@ -2,6 +2,8 @@
 
 mod contexts;
 mod examination;
+mod repeated;
 
 pub use contexts::plan_contexts;
 pub use examination::{Examination, Score};
+pub(crate) use repeated::RepeatedPlans;

@@ -152,7 +152,8 @@ impl State {
 
     /// An episode, and what the expert says about it.
     fn play(&mut self, own: &BatchEllipsoid, problem: &Problem<'_>, run: Run, index: usize) -> Result<()> {
-        let (mdp, policy) = problem.plan(self.set.centre(), index)?;
+        let (policy, _) = problem.act(self.set.centre(), index)?;
+        let mdp = problem.mdp(index)?;
         // A seed of its own: an expert with the same seed must not draw its roll-out from the episode's numbers.
         let seed = stream(run.seed, "episode", run.step).random();
         let episode = Trajectory::sample(&mdp, &policy, self.episode, seed, run.step)?;

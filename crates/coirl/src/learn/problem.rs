@@ -10,12 +10,11 @@
 
 use crate::demos::{Answer, Estimates, Estimator, Expert, Origin, RecordedExpert, Reference, Train};
 use crate::error::{Error, Result, check_length};
-use crate::evaluate::plan_contexts;
+use crate::evaluate::RepeatedPlans;
 use crate::model::{Cmdp, Context, Criterion, Dynamics, Mdp};
-use crate::plan::{ManyOptions, Planner, Policy, evaluate, longest_expected_time};
+use crate::plan::{Policy, evaluate, longest_expected_time};
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
-use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The feature expectations closer than this are the same for a recorded expert.
@@ -24,7 +23,6 @@ const RECORDED_TOLERANCE: f64 = 1e-9;
 /// A model with demonstrations, or with an expert to ask about a sequence of contexts.
 pub struct Problem<'a> {
     model: &'a Cmdp,
-    planner: Planner,
     contexts: Vec<Context>,
     origins: Vec<Origin>,
     /// μ* of every context; empty where only an expert knows.
@@ -34,6 +32,7 @@ pub struct Problem<'a> {
     expert: Option<&'a dyn Expert>,
     recorded: Option<RecordedExpert>,
     planner_calls: AtomicU64,
+    plans: RepeatedPlans<'a>,
 }
 
 /// The loss of a mapping on some demonstrations.
@@ -87,7 +86,6 @@ impl<'a> Problem<'a> {
         contexts.iter().try_for_each(|context| check_length("context", d, context.values().len()))?;
         Ok(Self {
             model,
-            planner: Planner::default(),
             origins: vec![Origin::Model; contexts.len()],
             contexts,
             demonstrated: Vec::new(),
@@ -96,6 +94,7 @@ impl<'a> Problem<'a> {
             expert: None,
             recorded: None,
             planner_calls: AtomicU64::new(0),
+            plans: RepeatedPlans::new(model),
         })
     }
 
@@ -189,48 +188,35 @@ impl<'a> Problem<'a> {
 
     /// The agent's policy in one context, with its feature expectations.
     pub fn act(&self, mapping: &[f64], index: usize) -> Result<(Policy, Vec<f64>)> {
-        let (mdp, policy) = self.plan(mapping, index)?;
-        let mu = evaluate::feature_expectations(&mdp, &policy)?;
-        Ok((policy, mu))
-    }
-
-    /// The process of a context and the agent's policy in it.
-    pub(crate) fn plan(&self, mapping: &[f64], index: usize) -> Result<(Mdp<'a>, Policy)> {
-        let mut weights = Vec::new();
-        self.weights(mapping, index, &mut weights);
-        let mdp = self.mdp(index)?;
-        let policy = self.planner.plan(&mdp, &mdp.reward(&weights)?)?.policy;
-        self.planner_calls.fetch_add(1, Ordering::Relaxed);
-        Ok((mdp, policy))
+        let mut plans = self.act_each(&[(mapping, index)])?;
+        plans.pop().ok_or_else(|| Error::shape("plans", "1", 0))
     }
 
     /// The agent's feature expectations in some contexts.
     pub fn respond(&self, mapping: &[f64], indices: &[usize]) -> Result<Vec<Vec<f64>>> {
-        if let [index] = indices {
-            return Ok(vec![self.act(mapping, *index)?.1]);
-        }
         let queries: Vec<(&[f64], usize)> = indices.iter().map(|&i| (mapping, i)).collect();
         self.respond_each(&queries)
     }
 
     /// The feature expectations of several agents, each in a context, planned together.
     pub fn respond_each(&self, queries: &[(&[f64], usize)]) -> Result<Vec<Vec<f64>>> {
+        Ok(self.act_each(queries)?.into_iter().map(|(_, mu)| mu).collect())
+    }
+
+    fn act_each(&self, queries: &[(&[f64], usize)]) -> Result<Vec<(Policy, Vec<f64>)>> {
         let mut weights = Vec::with_capacity(queries.len() * self.n_features());
         queries.iter().for_each(|&(mapping, i)| self.weights(mapping, i, &mut weights));
         let contexts: Vec<Context> = queries.iter().map(|&(_, i)| self.contexts[i].clone()).collect();
-        let common_start = queries.iter().all(|&(_, i)| self.origins[i] == Origin::Model);
-        let options = ManyOptions { feature_expectations: common_start, values: false };
-        let mut plans = Vec::with_capacity(queries.len());
-        plan_contexts(self.model, &contexts, &weights, &self.planner, options, |plan| {
-            plans.push((plan.policy, plan.feature_expectations));
-            ControlFlow::Continue(())
-        })?;
+        let plans = self.plans.plan(&contexts, &weights)?;
         self.planner_calls.fetch_add(queries.len() as u64, Ordering::Relaxed);
-        let own_start = |(at, (policy, known)): (usize, (Policy, Option<Vec<f64>>))| match known {
-            Some(mu) => Ok(mu),
-            None => evaluate::feature_expectations(&self.mdp(queries[at].1)?, &policy),
+        let own_start = |(policy, mu): (Policy, std::sync::Arc<[f64]>), i: usize| match self.origins[i] {
+            Origin::Model => Ok((policy, mu.to_vec())),
+            Origin::States(_) => {
+                let mu = evaluate::feature_expectations(&self.mdp(i)?, &policy)?;
+                Ok((policy, mu))
+            }
         };
-        plans.into_par_iter().enumerate().map(own_start).collect()
+        plans.into_par_iter().zip(queries).map(|(plan, &(_, i))| own_start(plan, i)).collect()
     }
 
     /// Loss and subgradient on some demonstrations.
