@@ -253,7 +253,7 @@ impl<S> Driver<'_, '_, S> {
         let mapping = state.mapping();
         check_finite("mapping", &mapping)?;
         let before = self.problem.planner_calls();
-        if self.problem.has_demonstrations() {
+        if self.settings.record_loss && self.problem.has_demonstrations() {
             record.loss = Some(self.problem.unit_loss(&mapping)?);
         }
         if let Some(validation) = self.watch.validation {
@@ -288,7 +288,8 @@ impl<S> Driver<'_, '_, S> {
         last: Option<&Record>,
     ) -> Result<RunCertificate> {
         let problem = self.problem;
-        let loss_of = |mapping: &[f64]| problem.has_demonstrations().then(|| problem.unit_loss(mapping)).transpose();
+        let known = self.settings.record_loss && problem.has_demonstrations();
+        let loss_of = |mapping: &[f64]| known.then(|| problem.unit_loss(mapping)).transpose();
         let loss = loss_of(mapping)?;
         let (bound, bound_says) = state.bound(self.own, problem, steps)?;
         Ok(RunCertificate {

@@ -55,7 +55,7 @@ pub struct Stop {
 }
 
 /// A run, complete.
-#[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
     /// The algorithm.
@@ -68,6 +68,15 @@ pub struct Settings {
     pub initial: Option<Vec<f64>>,
     /// Steps between two records with a loss; 0 records the start and the end only.
     pub record_every: u64,
+    /// Whether records have the loss on all demonstrations, which costs a plan for each.
+    pub record_loss: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let (method, stop) = (Method::default(), Stop::default());
+        Self { method, seed: 0, stop, initial: None, record_every: 0, record_loss: true }
+    }
 }
 
 impl Settings {
