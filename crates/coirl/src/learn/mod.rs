@@ -10,6 +10,7 @@ mod settings;
 
 pub use adaptive::Adaptive;
 pub use batch::Batch;
+pub(crate) use fit::CHECKPOINT_VERSION;
 pub use fit::{Watch, fit, resume};
 pub use mirror_descent::{Average, Geometry, MirrorDescent, StepSize};
 pub use problem::{Loss, Problem};
