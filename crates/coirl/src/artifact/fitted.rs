@@ -8,8 +8,8 @@
 //! resolved, digest of the data, counts, names and history. Its numbers are written so that they read back as the same
 //! numbers. The same result gives the same bytes.
 
-use super::safetensors::{Tensor, TensorFile, Values, write_tensors};
 use super::format_error;
+use super::safetensors::{Tensor, TensorFile, Values, write_tensors};
 use crate::error::{Error, Result};
 use crate::learn::{Fitted, Record, RunCertificate, Settings, Status};
 use crate::mapping::LinearMapping;
@@ -100,7 +100,8 @@ fn open(path: &Path) -> Result<TensorFile> {
 
 /// Whoever prints the mapping looks names up by its rows and columns.
 fn check_names(header: &Header<'_>) -> Result<(), String> {
-    let lists = [("feature", &header.names.features, header.n_features), ("context", &header.names.contexts, header.dimension)];
+    let lists =
+        [("feature", &header.names.features, header.n_features), ("context", &header.names.contexts, header.dimension)];
     for (what, names, n) in lists {
         if !names.is_empty() && names.len() != n {
             return Err(format!("has {} {what} names for a mapping that has {n}", names.len()));

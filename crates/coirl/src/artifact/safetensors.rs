@@ -256,11 +256,12 @@ impl TensorFile {
             Some(found) => {
                 return refuse(format!("has version {found:?} of {format}; this build reads version {version:?}"));
             }
-            None => return refuse(format!("does not say its version of {format}; this build reads version {version:?}")),
+            None => {
+                return refuse(format!("does not say its version of {format}; this build reads version {version:?}"));
+            }
         }
         let Some(json) = self.field("header") else { return refuse("has no \"header\" in its metadata".into()) };
-        serde_json::from_str(json)
-            .or_else(|error| refuse(format!("has an unreadable header: {error}")))
+        serde_json::from_str(json).or_else(|error| refuse(format!("has an unreadable header: {error}")))
     }
 
     /// A tensor of exactly this shape.

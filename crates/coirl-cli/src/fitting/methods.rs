@@ -1,0 +1,123 @@
+//! The methods by name: the one place that knows them all.
+
+use crate::failure::Failure;
+use clap::{Args, ValueEnum};
+use coirl::learn::{Adaptive, Average, Batch, Geometry, Method, MirrorDescent, StepSize};
+use coirl::nearest::nearest;
+
+/// A method that can be typed.
+pub(crate) struct Entry {
+    pub(crate) name: &'static str,
+    /// One line: when to choose it.
+    pub(crate) about: &'static str,
+    /// Whether it asks an expert about one context after the other; with a true mapping that is a simulated one.
+    pub(crate) interactive: bool,
+    build: fn(&MethodArgs) -> Result<Method, Failure>,
+}
+
+/// Every method; the first is the default. To add one, add a line.
+pub(crate) const METHODS: [Entry; 4] = [
+    entry("adaptive", "start here: mirror descent with nothing to tune", |args| {
+        args.without_step_size()?;
+        Ok(Method::Adaptive(Adaptive { batch: args.batch() }))
+    }),
+    entry("psgd", "the paper's projected subgradient on the ball", |args| args.mirror_descent(Geometry::Ball)),
+    entry("psgd-sphere", "the same, normalised at every step as the paper prints it", |args| {
+        args.mirror_descent(Geometry::Sphere)
+    }),
+    entry("ew", "exponential weights: no weight negative; try --step-multiplier 100", |args| {
+        args.mirror_descent(Geometry::Simplex)
+    }),
+];
+
+const fn entry(name: &'static str, about: &'static str, build: fn(&MethodArgs) -> Result<Method, Failure>) -> Entry {
+    Entry { name, about, interactive: false, build }
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Method")]
+pub(crate) struct MethodArgs {
+    /// Which method; see the table below
+    #[arg(long, value_name = "NAME", default_value = METHODS[0].name)]
+    method: String,
+    /// Demonstrations per step, in shuffled passes [default: one, in order]
+    #[arg(long, value_name = "N", conflicts_with = "full_batch")]
+    batch_size: Option<usize>,
+    /// Draw every mini-batch afresh, so that a demonstration may be drawn twice
+    #[arg(long, requires = "batch_size")]
+    repetition: bool,
+    /// All demonstrations at every step
+    #[arg(long)]
+    full_batch: bool,
+    /// Factor on the step size of the theory [default: 1]
+    #[arg(long, value_name = "X", allow_negative_numbers = true, conflicts_with = "step_size")]
+    step_multiplier: Option<f64>,
+    /// The theory's constant step, for the number of steps of this run
+    #[arg(long, conflicts_with = "step_size")]
+    constant_step: bool,
+    /// First step of a schedule in place of the theory's
+    #[arg(long, value_name = "A", allow_negative_numbers = true)]
+    step_size: Option<f64>,
+    /// Factor from one step of the schedule to the next [default: 1]
+    #[arg(long, value_name = "D", allow_negative_numbers = true, requires = "step_size")]
+    step_decay: Option<f64>,
+    /// What is returned: the mean of the iterates from the first on, as in the theorem, the mean of what came after each
+    /// step, as in the published code, or the last
+    #[arg(long, value_enum, default_value_t = AverageArg::After)]
+    average: AverageArg,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum AverageArg {
+    Before,
+    After,
+    Last,
+}
+
+impl MethodArgs {
+    /// What was typed, with its settings.
+    pub(crate) fn resolve(&self) -> Result<(&'static Entry, Method), Failure> {
+        let entry = METHODS.iter().find(|entry| entry.name == self.method).ok_or_else(|| {
+            let names: Vec<&str> = METHODS.iter().map(|entry| entry.name).collect();
+            let meant = nearest(&self.method, &names).unwrap_or_default();
+            let all = names.join(", ");
+            Failure::refused(format!(
+                "--method {}: there is no such method; did you mean {meant}? (all: {all})",
+                self.method
+            ))
+        })?;
+        Ok((entry, (entry.build)(self)?))
+    }
+
+    /// Which demonstrations a step looks at.
+    pub(crate) fn batch(&self) -> Batch {
+        match (self.batch_size, self.full_batch) {
+            (Some(size), _) if self.repetition => Batch::WithReplacement { size },
+            (Some(size), _) => Batch::WithoutReplacement { size },
+            (None, true) => Batch::Full,
+            (None, false) => Batch::InOrder,
+        }
+    }
+
+    fn without_step_size(&self) -> Result<(), Failure> {
+        if self.step_multiplier.or(self.step_size).is_none() && !self.constant_step && self.average == AverageArg::After
+        {
+            return Ok(());
+        }
+        Err(Failure::refused(format!("--method {} has no step size and no average to set", self.method)))
+    }
+
+    fn mirror_descent(&self, geometry: Geometry) -> Result<Method, Failure> {
+        let step_size = match self.step_size {
+            Some(initial) => StepSize::Schedule { initial, decay: self.step_decay.unwrap_or(1.0) },
+            None if self.constant_step => StepSize::Constant { multiplier: self.step_multiplier.unwrap_or(1.0) },
+            None => StepSize::Theory { multiplier: self.step_multiplier.unwrap_or(1.0) },
+        };
+        let average = match self.average {
+            AverageArg::Before => Average::BeforeUpdate,
+            AverageArg::After => Average::AfterUpdate,
+            AverageArg::Last => Average::Last,
+        };
+        Ok(Method::MirrorDescent(MirrorDescent { geometry, step_size, average, batch: self.batch() }))
+    }
+}
