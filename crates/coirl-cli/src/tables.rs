@@ -4,7 +4,7 @@ mod columns;
 mod csv;
 mod parquet;
 
-pub(crate) use columns::{Cells, Column};
+pub(crate) use columns::Cells;
 
 use crate::failure::Failure;
 use coirl::artifact;

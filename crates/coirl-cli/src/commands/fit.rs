@@ -165,8 +165,7 @@ pub(crate) fn run(args: &FitArgs, global: &Global) -> Result<Outcome, Failure> {
         ..Settings::new(method)
     };
     let scored_on = truth.as_ref().map(|truth| {
-        let which =
-            if truth.held_out { "test contexts" } else { "contexts of the demonstrations, no others were given" };
+        let which = if truth.held_out { "test contexts" } else { "contexts that were learned from" };
         format!("on {} {which}", truth.contexts.len())
     });
     let examination = truth.map(|truth| Examination::new(&model, &truth.mapping, truth.contexts)).transpose()?;

@@ -30,7 +30,6 @@ fn losses(history: &[Record]) -> (Vec<Plot>, Layout) {
     let positive = series.iter().flat_map(|(_, points)| points).all(|point| point.1 > 0.0);
     let plots = lines(series);
     let layout = layout(&plots, "loss per ‖W‖");
-    // Fewer than two points have no slope to show.
     let layout = if positive { layout.with_log_y() } else { layout };
     (plots, layout)
 }

@@ -71,26 +71,25 @@ impl<'a> Report<'a> {
     }
 
     pub(crate) fn write(&self, out: &mut dyn Write, taken: Duration) -> Result<(), Failure> {
-        text::title(out, &format!("Learned from {}", self.source))?;
-        writeln!(out)?;
+        text::title(out, &format!("{}: learned from {}", self.method, self.source))?;
         let mut rows: Vec<Vec<String>> = Vec::new();
         let mut row = |what: &str, number: String, remark: &str| rows.push(vec![what.into(), number, remark.into()]);
         let on = self.scored_on.as_deref().unwrap_or_default();
         match (self.score, self.validation_loss) {
             (Some(score), _) => row("held-out loss", short(score.loss), on),
             (None, Some(loss)) => row("held-out loss", short(loss), "on the validation demonstrations"),
-            (None, None) => row("held-out loss", "–".into(), "no test contexts with a true mapping, no --validation"),
+            (None, None) => row("held-out loss", "–".into(), "give --true-mapping or --validation"),
         }
         if let (Some(_), Some(loss)) = (self.score, self.validation_loss) {
             row("validation loss", short(loss), "on the validation demonstrations");
         }
         if let Some(loss) = self.certificate.loss {
-            row("loss", short(loss), "on the demonstrations: what the mapping leaves unexplained");
+            row("loss", short(loss), "on the demonstrations, unexplained");
         }
         if let Some(score) = self.score {
             row("value relative to the expert", percent(score.value_ratio), on);
-            let same = format!("same action as the expert; an optimal one in {}", percent(score.optimal_accuracy));
-            row("accuracy", percent(score.accuracy), &same);
+            row("accuracy", percent(score.accuracy), "states with the expert's action");
+            row("optimal actions", percent(score.optimal_accuracy), "states with an action as good");
         }
         row("demonstrations used", count(self.demonstrations as usize), "");
         row("planner calls", count(self.planner_calls as usize), "of the learner, not of the scores");
@@ -102,9 +101,9 @@ impl<'a> Report<'a> {
             row("gap", short(gap), "to the least possible loss, at most");
         }
         if self.certificate.bias_bound > 0.0 {
-            row("bias", bound(self.certificate.bias_bound), "of the estimated feature expectations, at most");
+            row("bias", bound(self.certificate.bias_bound), "of estimated expectations, at most");
         }
-        row("seconds", format!("{:.2}", taken.as_secs_f64()), self.method);
+        row("seconds", format!("{:.2}", taken.as_secs_f64()), "");
         text::table(out, &["", "", ""], &[1], rows)?;
         write_mapping(out, self.fitted)
     }

@@ -80,8 +80,7 @@ impl<'a> Estimates<'a> {
     /// Prepares an estimator. Trajectories need a discounted or total-reward criterion.
     pub fn new(model: &'a Cmdp, estimator: Estimator, reference: Reference) -> Result<Self> {
         let mut estimates = Self { model, estimator, reference, shared: None };
-        let needs_shared =
-            estimates.estimator == Estimator::ControlVariate && estimates.reference == Reference::Uniform;
+        let needs_shared = estimates.estimator == Estimator::ControlVariate && estimates.reference == Reference::Uniform;
         if let (true, Dynamics::Shared(_), Criterion::Discounted { .. } | Criterion::TotalReward) =
             (needs_shared, model.dynamics(), model.criterion())
         {

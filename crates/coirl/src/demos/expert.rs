@@ -142,10 +142,10 @@ impl Expert for SimulatedExpert {
         let (_, reward, plan) = self.plan(query, context, mdp)?;
         let q = evaluate::q_values(mdp, &reward, &plan.values)?;
         for (t, (state, action)) in path.iter().enumerate() {
-            let pair = mdp
-                .pairs()
-                .find(state.index(), action.index())
-                .ok_or(Error::ActionNotAdmissible { state: state.index(), action: i64::from(action.0) })?;
+            let pair = mdp.pairs().find(state.index(), action.index()).ok_or(Error::ActionNotAdmissible {
+                state: state.index(),
+                action: i64::from(action.0),
+            })?;
             if q[pair] + tolerance < plan.values[state.index()] {
                 return Ok(Some(t));
             }
@@ -184,10 +184,9 @@ impl RecordedExpert {
 impl Expert for RecordedExpert {
     fn answer(&self, query: u64, _context: &Context, _mdp: &Mdp<'_>, agent: &[f64]) -> Result<Answer> {
         let n = self.demonstrations.len();
-        let own = self
-            .demonstrations
-            .get(query as usize)
-            .ok_or_else(|| Error::shape("query of a recorded expert", format!("below {n}"), query))?;
+        let own = self.demonstrations.get(query as usize).ok_or_else(|| {
+            Error::shape("query of a recorded expert", format!("below {n}"), query)
+        })?;
         let differs = own.iter().zip(agent).any(|(x, y)| (x - y).abs() > self.tolerance);
         Ok(if differs { Answer::Demonstration(own.clone()) } else { Answer::GoodEnough })
     }

@@ -45,11 +45,7 @@ impl Split {
     pub fn random(mut all: Vec<Demonstration>, validation: f64, test: f64, seed: u64) -> Result<Self> {
         for (name, value) in [("validation share", validation), ("test share", test)] {
             if !(0.0..1.0).contains(&value) {
-                return Err(Error::InvalidSetting {
-                    name,
-                    value: value.to_string(),
-                    reason: "expected a share in [0, 1)",
-                });
+                return Err(Error::InvalidSetting { name, value: value.to_string(), reason: "expected a share in [0, 1)" });
             }
         }
         all.shuffle(&mut stream(seed, "split", 0));

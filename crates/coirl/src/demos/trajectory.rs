@@ -85,7 +85,9 @@ impl Trajectory {
     /// The pair chosen at step t.
     pub(crate) fn pair(&self, pairs: &Pairs, t: usize) -> Result<usize> {
         let (state, action) = (self.states[t].index(), self.actions[t]);
-        pairs.find(state, action.index()).ok_or(Error::ActionNotAdmissible { state, action: i64::from(action.0) })
+        pairs
+            .find(state, action.index())
+            .ok_or(Error::ActionNotAdmissible { state, action: i64::from(action.0) })
     }
 
     /// Refuses states that do not exist, actions that may not be taken and paths with a step too many.

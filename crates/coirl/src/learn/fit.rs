@@ -131,7 +131,11 @@ struct Driver<'r, 'a, S> {
 }
 
 impl<S> Driver<'_, '_, S> {
-    fn run<A: Algorithm<Settings = S>>(&self, recorder: &mut dyn Recorder, from: Option<Checkpoint>) -> Result<Fitted> {
+    fn run<A: Algorithm<Settings = S>>(
+        &self,
+        recorder: &mut dyn Recorder,
+        from: Option<Checkpoint>,
+    ) -> Result<Fitted> {
         let Self { problem, settings, own, .. } = *self;
         if let Some(initial) = &settings.initial {
             check_length("initial mapping", problem.n_parameters(), initial.len())?;

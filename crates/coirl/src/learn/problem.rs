@@ -53,7 +53,12 @@ impl<'a> Problem<'a> {
     }
 
     /// The same, with a reference policy for the control variate.
-    pub fn with_reference(model: &'a Cmdp, train: &Train, estimator: &Estimator, reference: Reference) -> Result<Self> {
+    pub fn with_reference(
+        model: &'a Cmdp,
+        train: &Train,
+        estimator: &Estimator,
+        reference: Reference,
+    ) -> Result<Self> {
         let demonstrations = train.demonstrations();
         let estimates = Estimates::new(model, estimator.clone(), reference)?;
         let estimated: Vec<_> =
@@ -61,8 +66,7 @@ impl<'a> Problem<'a> {
         let contexts: Vec<Context> = demonstrations.iter().map(|demo| demo.context().clone()).collect();
         let mut problem = Self::over(model, contexts)?;
         problem.origins = demonstrations.iter().map(|demo| demo.origin().clone()).collect();
-        problem.exact =
-            estimated.iter().all(|e| e.standard_error.as_ref().is_some_and(|s| s.iter().all(|&x| x == 0.0)));
+        problem.exact = estimated.iter().all(|e| e.standard_error.as_ref().is_some_and(|s| s.iter().all(|&x| x == 0.0)));
         problem.bias_bound = estimated.iter().map(|e| e.bias_bound).fold(0.0, f64::max);
         problem.demonstrated = estimated.into_iter().map(|e| e.feature_expectations).collect();
         problem.recorded = Some(RecordedExpert::new(problem.demonstrated.clone(), RECORDED_TOLERANCE));

@@ -67,9 +67,5 @@ pub(super) fn check_positive(name: &'static str, value: f64) -> Result<()> {
 
 /// Refuses counts of nothing.
 pub(super) fn check_count(name: &'static str, value: usize) -> Result<()> {
-    if value > 0 {
-        Ok(())
-    } else {
-        Err(Error::InvalidSetting { name, value: "0".into(), reason: "expected at least 1" })
-    }
+    if value > 0 { Ok(()) } else { Err(Error::InvalidSetting { name, value: "0".into(), reason: "expected at least 1" }) }
 }
