@@ -9,7 +9,7 @@ use clap::{Args, Parser, Subcommand};
 
 const WORKFLOW: &str = "\
 Workflow:
-  coirl fit                                    learn from demonstrations that ship with coirl
+  coirl fit                                    learn from what ships with it
   coirl fit --model model.npz --contexts contexts.csv \\
       --feature-expectations mu.csv            and from your own
   coirl info coirl-fit/fitted.safetensors      what was learned
@@ -29,7 +29,7 @@ Exit status:
   1  the input or the computation was refused
   2  wrong usage
   3  done, but planning met its limit of sweeps before it converged
-  130  stopped by Ctrl-C; `coirl fit` has saved a checkpoint";
+  130  stopped by Ctrl-C, with a checkpoint saved";
 
 /// Pages with the explanation below the title. No text is kept for `--help` alone, so that `-h` and `--help` give the
 /// same compact page.

@@ -121,7 +121,7 @@ fn every_method_learns() {
         "",
         "--method psgd --step-multiplier 20",
         "--method psgd-sphere --step-size 0.3 --step-decay 0.95",
-        "--method psgd --constant-step --full-batch --steps 60",
+        "--method psgd --constant-step --step-multiplier 100 --full-batch --steps 60",
         "--method adaptive --batch-size 6 --passes 5",
         "--method adaptive --batch-size 6 --repetition --steps 20",
         "--method adaptive --full-batch --steps 20",
@@ -280,9 +280,9 @@ fn the_bytes_do_not_depend_on_threads() {
 
 #[test]
 fn an_interrupted_run_goes_on_to_the_same_bytes() {
-    let folder = folder();
     for method in ["adaptive --batch-size 5 --passes 4", "ew --step-multiplier 50 --passes 2", "psgd --validation 0.25"]
     {
+        let folder = folder();
         let run = format!("{OWN} {SHOWN} {SCORED} --seed 9 --method {method}");
         let whole = text(folder.coirl(&format!("{run} --json --out whole")).success());
         let stopped = folder.coirl(&format!("{run} --json --stop-after 7 --out parts")).code(130);

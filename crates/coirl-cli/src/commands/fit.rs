@@ -174,6 +174,10 @@ pub(crate) fn run(args: &FitArgs, global: &Global) -> Result<Outcome, Failure> {
     let folder = OutputFolder::open(&args.output.out)?;
     let checkpoint_file = folder.file(CHECKPOINT);
     let from = if args.run.resume { earlier_run(&checkpoint_file, &settings, global)? } else { None };
+    if from.is_none() && checkpoint_file.exists() {
+        let there = format!("{} is there; with --resume the run goes on from it", checkpoint_file.display());
+        note(global.quiet, &there);
+    }
     on_interrupt();
     let mut watcher = Watcher::new(checkpoint_file.clone(), global.quiet, args.run.stop_after);
     let fitted = match from {

@@ -28,8 +28,9 @@ pub(crate) struct DataArgs {
     /// One start state per demonstration [default: as the model or the trajectory starts]
     #[arg(long, value_name = "FILE")]
     starts: Option<PathBuf>,
-    /// How feature expectations are read off trajectories
-    #[arg(long, value_enum, default_value_t = EstimatorArg::ControlVariate, requires = "trajectories")]
+    /// From trajectories to feature expectations: truncated adds up along the path, geometric does for paths ended with
+    /// probability 1 - discount, control-variate uses the known dynamics against noise
+    #[arg(long, value_name = "NAME", value_enum, default_value_t = EstimatorArg::ControlVariate, requires = "trajectories")]
     estimator: EstimatorArg,
     /// Use the first H transitions of every trajectory
     #[arg(long, value_name = "H", requires = "trajectories")]
@@ -44,11 +45,8 @@ pub(crate) struct DataArgs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum EstimatorArg {
-    /// Discounted sum along the path
     Truncated,
-    /// Plain sum along a path that was ended with probability 1 - discount at each state
     Geometric,
-    /// With known dynamics: the noise of the transitions is integrated out
     ControlVariate,
 }
 
@@ -166,7 +164,7 @@ fn shipped_data(seed: u64) -> Result<Data, Failure> {
     let dimension = contexts[0].values().len();
     let mapping = mapping_of(&model, dimension, Table::shipped("true-mapping.csv", shipped::TRUE_MAPPING, "mapping")?)?;
     let test = contexts_of(&model, &Table::shipped("test-contexts.csv", shipped::TEST_CONTEXTS, "contexts")?)?;
-    let source = format!("the feature expectations of a driver in {} contexts, shipped with coirl", contexts.len());
+    let source = format!("{} feature expectations of a driver, shipped with coirl", contexts.len());
     let truth = Some(Truth { mapping, contexts: test, held_out: true });
     Ok(Data { model, demonstrations, estimator: Estimator::default(), truth, source })
 }

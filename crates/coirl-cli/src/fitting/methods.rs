@@ -21,11 +21,13 @@ pub(crate) const METHODS: [Entry; 4] = [
         args.without_step_size()?;
         Ok(Method::Adaptive(Adaptive { batch: args.batch() }))
     }),
-    entry("psgd", "the paper's projected subgradient on the ball", |args| args.mirror_descent(Geometry::Ball)),
+    entry("psgd", "Algorithm 1 on the ball; with --full-batch --average before, a bound", |args| {
+        args.mirror_descent(Geometry::Ball)
+    }),
     entry("psgd-sphere", "the same, normalised at every step as the paper prints it", |args| {
         args.mirror_descent(Geometry::Sphere)
     }),
-    entry("ew", "exponential weights: no weight negative; try --step-multiplier 100", |args| {
+    entry("ew", "no weight is negative; slow without --step-multiplier 100", |args| {
         args.mirror_descent(Geometry::Simplex)
     }),
 ];
@@ -61,9 +63,8 @@ pub(crate) struct MethodArgs {
     /// Factor from one step of the schedule to the next [default: 1]
     #[arg(long, value_name = "D", allow_negative_numbers = true, requires = "step_size")]
     step_decay: Option<f64>,
-    /// What is returned: the mean of the iterates from the first on, as in the theorem, the mean of what came after each
-    /// step, as in the published code, or the last
-    #[arg(long, value_enum, default_value_t = AverageArg::After)]
+    /// Return the mean of the iterates before each step (the theorem), after each step (the published code), or the last
+    #[arg(long, value_name = "WHICH", value_enum, default_value_t = AverageArg::After)]
     average: AverageArg,
 }
 

@@ -71,9 +71,10 @@ impl<'a> Report<'a> {
     }
 
     pub(crate) fn write(&self, out: &mut dyn Write, taken: Duration) -> Result<(), Failure> {
-        text::title(out, &format!("{}: learned from {}", self.method, self.source))?;
+        text::title(out, &format!("Learned from {}", self.source))?;
         let mut rows: Vec<Vec<String>> = Vec::new();
         let mut row = |what: &str, number: String, remark: &str| rows.push(vec![what.into(), number, remark.into()]);
+        row("method", self.method.into(), "");
         let on = self.scored_on.as_deref().unwrap_or_default();
         match (self.score, self.validation_loss) {
             (Some(score), _) => row("held-out loss", short(score.loss), on),
