@@ -436,6 +436,7 @@ fn options_that_do_not_fit() {
     folder.write("file", "in the way");
     refused(&folder, &format!("{OWN} {SHOWN} --out file"), &["file", "--out needs a folder"]);
     refused(&folder, &format!("{OWN} {SHOWN} --out file/below"), &["file", "--out needs a folder"]);
+    refused(&folder, &format!("{OWN} {SHOWN} --history nowhere/h.jsonl"), &["nowhere/h.jsonl"]);
     refused(&folder, "domain demonstrate grid --out other", &["--mapping", "grid"]);
 }
 

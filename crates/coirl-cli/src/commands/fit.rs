@@ -171,6 +171,10 @@ pub(crate) fn run(args: &FitArgs, global: &Global) -> Result<Outcome, Failure> {
     let examination = truth.map(|truth| Examination::new(&model, &truth.mapping, truth.contexts)).transpose()?;
     let watch = Watch { examination: examination.as_ref(), validation: validation.as_ref() };
 
+    let extra_history = args.output.history.as_ref().and_then(Option::as_deref);
+    if let Some(path) = extra_history {
+        check_can_be_written(path)?;
+    }
     let folder = OutputFolder::open(&args.output.out)?;
     let checkpoint_file = folder.file(CHECKPOINT);
     let from = if args.run.resume { earlier_run(&checkpoint_file, &settings, global)? } else { None };
@@ -197,8 +201,7 @@ pub(crate) fn run(args: &FitArgs, global: &Global) -> Result<Outcome, Failure> {
         _ => None,
     };
     let validation_loss = validation.as_ref().map(|problem| problem.unit_loss(fitted.mapping.values())).transpose()?;
-    let extra = args.output.history.as_ref().and_then(Option::as_deref);
-    let files = write_files(&folder, &fitted, entry.name, extra)?;
+    let files = write_files(&folder, &fitted, entry.name, extra_history)?;
     // Only what another run left behind can be missing here.
     let _ = std::fs::remove_file(&checkpoint_file);
     let report = Report::new(entry.name, &source, &fitted, score, validation_loss, files);
@@ -211,6 +214,15 @@ pub(crate) fn run(args: &FitArgs, global: &Global) -> Result<Outcome, Failure> {
     let written = "fitted.safetensors, mapping.csv, history.jsonl and fit.svg";
     note(global.quiet, &format!("\nwrote {written} to {}", folder.path().display()));
     Ok(Outcome::Done)
+}
+
+/// Refuses a file that could not be written once everything is learned.
+fn check_can_be_written(path: &Path) -> Result<(), Failure> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !folder.is_dir() {
+        return Err(Failure::in_file(path, "its folder is not there"));
+    }
+    if path.is_dir() { Err(Failure::in_file(path, "is a folder; expected a file to write")) } else { Ok(()) }
 }
 
 /// The checkpoint to go on from; none where there is none.

@@ -102,7 +102,7 @@ impl DataArgs {
                 let expectations = Table::read(path, "feature_expectations")?;
                 (from_expectations(&model, &contexts, &table, &expectations)?, "feature expectations")
             }
-            (None, Some(path)) => (self.from_trajectories(&model, &contexts, path)?, "trajectories"),
+            (None, Some(path)) => (self.along_trajectories(&model, &contexts, path)?, "trajectories"),
             (None, None) => return Err(needed("--feature-expectations or --trajectories")),
         };
         if let Some(path) = &self.starts {
@@ -130,7 +130,7 @@ impl DataArgs {
         }
     }
 
-    fn from_trajectories(
+    fn along_trajectories(
         &self,
         model: &Cmdp,
         contexts: &[Context],

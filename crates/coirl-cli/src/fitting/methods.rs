@@ -15,13 +15,14 @@ pub(crate) struct Entry {
     build: fn(&MethodArgs) -> Result<Method, Failure>,
 }
 
-/// Every method; the first is the default. To add one, add a line.
-pub(crate) const METHODS: [Entry; 4] = [
+/// Every method; the first is the default. To add one, add an entry; one that asks an expert is
+/// `Entry { interactive: true, ..entry(…) }`.
+pub(crate) const METHODS: &[Entry] = &[
     entry("adaptive", "start here: mirror descent with nothing to tune", |args| {
         args.without_step_size()?;
         Ok(Method::Adaptive(Adaptive { batch: args.batch() }))
     }),
-    entry("psgd", "Algorithm 1 on the ball; with --full-batch --average before, a bound", |args| {
+    entry("psgd", "the paper's Algorithm 1; its bound: --full-batch --average before", |args| {
         args.mirror_descent(Geometry::Ball)
     }),
     entry("psgd-sphere", "the same, normalised at every step as the paper prints it", |args| {
