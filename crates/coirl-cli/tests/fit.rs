@@ -212,6 +212,26 @@ fn every_form_of_a_table_gives_the_same_mapping() {
 }
 
 #[test]
+fn damaged_parquet_is_refused() {
+    let folder = folder();
+    let values = Arc::new(Float64Array::from_iter_values((0..24).map(f64::from))) as ArrayRef;
+    write_parquet(&folder, "whole.parquet", ["a", "b", "c"].map(|name| (name.to_owned(), values.clone())).into());
+    let whole = folder.read("whole.parquet");
+    let command = format!("{OWN} --feature-expectations damaged.parquet --steps 0 --quiet --out other");
+    for i in (0..whole.len()).step_by(whole.len() / 60) {
+        let mut bytes = whole.clone();
+        bytes[i] ^= [0xff, 0x01, 0x80][i % 3];
+        for content in [&bytes[..], &whole[..i]] {
+            folder.write("damaged.parquet", content);
+            let run = folder.coirl(&command);
+            let stderr = String::from_utf8_lossy(&run.get_output().stderr).into_owned();
+            let code = run.get_output().status.code();
+            assert!(matches!(code, Some(0 | 1)) && !stderr.contains("panicked"), "{i}: {code:?} {stderr}");
+        }
+    }
+}
+
+#[test]
 fn every_form_of_trajectories_gives_the_same_mapping() {
     let folder = folder();
     let (header, rows) = cells(&folder, "demos/trajectories.csv");

@@ -12,6 +12,7 @@ use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use std::fs::File;
+use std::panic;
 use std::path::Path;
 
 pub(super) fn read(path: &Path) -> Result<Table, Failure> {
@@ -31,6 +32,15 @@ pub(super) fn read(path: &Path) -> Result<Table, Failure> {
 
 /// The columns with their names; cells may be missing.
 pub(super) fn columns(path: &Path) -> Result<Cells, Failure> {
+    // The Parquet library panics on some damaged files (a column of negative length, for one), which is no way to refuse.
+    let hook = panic::take_hook();
+    panic::set_hook(Box::new(|_| {}));
+    let read = panic::catch_unwind(|| read_columns(path));
+    panic::set_hook(hook);
+    read.unwrap_or_else(|_| Err(Failure::in_file(path, "is no readable .parquet file: it is damaged")))
+}
+
+fn read_columns(path: &Path) -> Result<Cells, Failure> {
     let refuse =
         |error: &dyn std::fmt::Display| Failure::in_file(path, format!("is no readable .parquet file: {error}"));
     let file = File::open(path).map_err(|error| Failure::in_file(path, error))?;
