@@ -245,7 +245,7 @@ impl TensorFile {
         let refuse = |reason: String| Err(format_error(&self.path, reason));
         match self.format() {
             Some(found) if found == format => {}
-            Some(found) => return refuse(format!("is a {found:?} file; expected a \"{format}\" file")),
+            Some(found) => return refuse(format!("is a {found:?} file; it does not say \"format\": \"{format}\"")),
             None => {
                 let reason = format!("is a .safetensors file, but its metadata does not say \"format\": \"{format}\"");
                 return refuse(reason);
