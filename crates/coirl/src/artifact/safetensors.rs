@@ -261,7 +261,8 @@ impl TensorFile {
             }
         }
         let Some(json) = self.field("header") else { return refuse("has no \"header\" in its metadata".into()) };
-        serde_json::from_str(json).or_else(|error| refuse(format!("has an unreadable header: {error}")))
+        let kind = format.trim_start_matches("coirl-");
+        serde_json::from_str(json).or_else(|error| refuse(format!("has an unreadable {kind} header: {error}")))
     }
 
     /// A tensor of exactly this shape.
