@@ -2,12 +2,17 @@
 
 use crate::commands::completions::CompletionsArgs;
 use crate::commands::domain::DomainArgs;
+use crate::commands::fit::FitArgs;
 use crate::commands::info::InfoArgs;
 use crate::commands::plan::PlanArgs;
 use clap::{Args, Parser, Subcommand};
 
 const WORKFLOW: &str = "\
 Workflow:
+  coirl fit                                    learn from what ships with it
+  coirl fit --model model.npz --contexts contexts.csv \\
+      --feature-expectations mu.csv            and from your own
+  coirl info coirl-fit/fitted.safetensors      what was learned
   coirl domain list                            which models are built in
   coirl domain show driving                    what one of them looks like
   coirl domain export driving --out model.npz  write it to a file
@@ -23,7 +28,8 @@ Exit status:
   0  done
   1  the input or the computation was refused
   2  wrong usage
-  3  done, but planning met its limit of sweeps before it converged";
+  3  done, but planning met its limit of sweeps before it converged
+  130  stopped by Ctrl-C, with a checkpoint saved";
 
 /// Pages with the explanation below the title. No text is kept for `--help` alone, so that `-h` and `--help` give the
 /// same compact page.
@@ -31,8 +37,8 @@ pub(crate) const PAGE: &str = "{about-with-newline}\n{before-help}{usage-heading
 
 const EXPLANATION: &str = "\
 A contextual Markov decision process has states, actions, transition probabilities and features; a mapping turns a \
-context into the weights of the features in the reward. This program shows and writes models and plans in them: every \
-plan comes with a certificate that says how far from optimal it can be.";
+context into the weights of the features in the reward. This program learns such mappings from demonstrations, shows and \
+writes models, and plans in them: every plan comes with a certificate that says how far from optimal it can be.";
 
 /// Inverse reinforcement learning in contextual Markov decision processes
 #[derive(Debug, Parser)]
@@ -73,6 +79,7 @@ pub(crate) struct Global {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Fit(Box<FitArgs>),
     Domain(DomainArgs),
     Plan(Box<PlanArgs>),
     Info(InfoArgs),

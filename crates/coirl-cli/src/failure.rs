@@ -11,6 +11,8 @@ pub(crate) enum Outcome {
     Done,
     /// The result is there, but planning met its limit of sweeps.
     NotConverged,
+    /// Ctrl-C; what is needed to go on is saved.
+    Interrupted,
 }
 
 impl Outcome {
@@ -18,6 +20,7 @@ impl Outcome {
         match self {
             Outcome::Done => ExitCode::SUCCESS,
             Outcome::NotConverged => ExitCode::from(3),
+            Outcome::Interrupted => ExitCode::from(130),
         }
     }
 }

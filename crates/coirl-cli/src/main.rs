@@ -6,6 +6,7 @@ mod commands;
 mod destination;
 mod domains;
 mod failure;
+mod fitting;
 mod models;
 mod numbers;
 mod plans;

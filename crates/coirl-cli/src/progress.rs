@@ -3,15 +3,31 @@
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::time::Duration;
 
-const TEMPLATE: &str = "planning {bar:30} {human_pos} of {human_len}, {eta} left";
+const PLANNING: &str = "planning {bar:30} {human_pos} of {human_len}, {eta} left";
+const LEARNING: &str = "learning {bar:30} step {human_pos} of {human_len}, loss {msg}, {eta} left";
+const LEARNING_ON: &str = "learning {spinner} step {human_pos}, loss {msg}, {elapsed} gone";
 
 /// A bar over so many plans, hidden when quiet.
 pub(crate) fn bar(total: usize, quiet: bool) -> ProgressBar {
     if quiet || total < 2 {
         return ProgressBar::hidden();
     }
-    let style = ProgressStyle::with_template(TEMPLATE).unwrap_or_else(|_| ProgressStyle::default_bar());
-    let bar = ProgressBar::with_draw_target(Some(total as u64), ProgressDrawTarget::stderr()).with_style(style);
+    drawn(Some(total as u64), PLANNING)
+}
+
+/// A bar over the steps of a learner; where their number is not known, a count.
+pub(crate) fn learning(steps: Option<u64>, quiet: bool) -> ProgressBar {
+    if quiet {
+        return ProgressBar::hidden();
+    }
+    let bar = drawn(steps, if steps.is_some() { LEARNING } else { LEARNING_ON });
+    bar.set_message("not known yet");
+    bar
+}
+
+fn drawn(total: Option<u64>, template: &str) -> ProgressBar {
+    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr()).with_style(style);
     bar.enable_steady_tick(Duration::from_millis(200));
     bar
 }

@@ -1,6 +1,10 @@
-//! Tables of numbers: contexts, weights and mappings, from .csv, .npy and .npz.
+//! Tables of numbers: contexts, weights and mappings, from .csv, .npy, .npz and .parquet.
 
+mod columns;
 mod csv;
+mod parquet;
+
+pub(crate) use columns::Cells;
 
 use crate::failure::Failure;
 use coirl::artifact;
@@ -23,12 +27,30 @@ impl Table {
         let table = match path.extension().and_then(|extension| extension.to_str()) {
             Some("csv") => csv::read(path)?,
             Some("npy" | "npz") => from_array(path, key)?,
-            _ => return Err(Failure::in_file(path, format!("{key} are read from .csv, .npy or .npz files"))),
+            Some("parquet") => parquet::read(path)?,
+            Some("safetensors") if key == "mapping" => from_fitted(path)?,
+            _ => {
+                let reason = format!("{} are read from .csv, .npy, .npz or .parquet files", words(key));
+                return Err(Failure::in_file(path, reason));
+            }
         };
-        if table.values.is_empty() {
-            return Err(Failure::in_file(path, format!("holds no rows; expected {key}")));
+        table.filled(key)
+    }
+
+    /// A table that is part of the program.
+    pub(crate) fn shipped(name: &str, content: &str, key: &'static str) -> Result<Self, Failure> {
+        csv::parse(Path::new(name), content.as_bytes())?.filled(key)
+    }
+
+    fn filled(self, key: &'static str) -> Result<Self, Failure> {
+        if self.values.is_empty() {
+            return Err(self.refuse(format!("holds no rows; expected {}", words(key))));
         }
-        Ok(table)
+        Ok(self)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     pub(crate) fn n_rows(&self) -> usize {
@@ -65,6 +87,18 @@ impl Table {
         let line = self.lines.get(row).map(|line| format!(" (line {line})")).unwrap_or_default();
         Failure::in_file(&self.path, format!("row {row}{line}: {reason}"))
     }
+}
+
+/// A key as it is said.
+fn words(key: &str) -> String {
+    key.replace('_', " ")
+}
+
+/// The mapping that was learned.
+fn from_fitted(path: &Path) -> Result<Table, Failure> {
+    let mapping = artifact::read_fitted(path)?.mapping;
+    let (n_columns, values) = (mapping.n_features(), mapping.values().to_vec());
+    Ok(Table { path: path.to_owned(), n_columns, values, lines: Vec::new() })
 }
 
 /// A vector is one row.

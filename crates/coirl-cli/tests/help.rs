@@ -17,6 +17,7 @@ fn page(arguments: &str) -> String {
 fn help_pages() {
     for (name, arguments) in [
         ("coirl", "--help"),
+        ("fit", "fit --help"),
         ("domain", "domain --help"),
         ("domain_list", "domain list --help"),
         ("domain_show", "domain show --help"),
@@ -24,6 +25,8 @@ fn help_pages() {
         ("domain_export", "domain export --help"),
         ("domain_export_driving", "domain export driving --help"),
         ("domain_export_garnet", "domain export garnet --help"),
+        ("domain_demonstrate", "domain demonstrate --help"),
+        ("domain_demonstrate_driving", "domain demonstrate driving --help"),
         ("plan", "plan --help"),
         ("info", "info --help"),
         ("completions", "completions --help"),

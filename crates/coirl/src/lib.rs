@@ -60,6 +60,7 @@ pub mod demos;
 pub mod domains;
 mod error;
 pub mod evaluate;
+mod json;
 pub mod learn;
 pub mod mapping;
 pub mod model;

@@ -1,6 +1,7 @@
 //! `coirl domain`: the models that are built in.
 
 use crate::arguments::{Global, PAGE};
+use crate::commands::demonstrate::{ExpertArgs, demonstrate};
 use crate::destination::{note, to_stdout, to_terminal};
 use crate::domains::{CATALOGUE, Domain, DrivingArgs, GarnetArgs, GridArgs};
 use crate::failure::{Failure, Outcome};
@@ -15,7 +16,19 @@ const EXAMPLES: &str = "\
 Examples:
   coirl domain list
   coirl domain show driving
-  coirl domain export driving --actions 3 --polarity code --out model.npz";
+  coirl domain export driving --actions 3 --polarity code --out model.npz
+  coirl domain demonstrate driving --contexts 100 --out demos";
+
+const DEMONSTRATE_EXAMPLES: &str = "\
+Examples:
+  coirl domain demonstrate driving --contexts 100 --seed 1 --out demos
+  coirl fit --model driving --contexts demos/contexts.csv \\
+      --trajectories demos/trajectories.csv
+  coirl domain demonstrate garnet --mapping mapping.csv --out demos";
+
+const DEMONSTRATE_EXPLANATION: &str = "\
+Draws contexts, plans in each for the reward of a mapping, and writes what this optimal expert does: contexts.csv, \
+feature-expectations.csv, trajectories.csv, true-mapping.csv, test-contexts.csv and model.npz. `coirl fit` reads them all.";
 
 const SHOW_EXAMPLES: &str = "\
 Examples:
@@ -31,7 +44,7 @@ Examples:
 
 const EXPLANATION: &str = "\
 The built-in domains are complete models: `list` names them, `show` explains one in numbers, `export` writes it to a file \
-that NumPy (.npz) or this program (.npz, .safetensors) can read. `coirl plan` also takes their names in place of a file.";
+that NumPy (.npz) or this program (.npz, .safetensors) can read, `demonstrate` lets an expert act in it. `coirl plan` and `coirl fit` also takes their names in place of a file.";
 
 const LIST_EXPLANATION: &str = "Names every built-in domain with one line about it.";
 
@@ -104,6 +117,41 @@ enum Action {
         #[command(subcommand)]
         domain: Export,
     },
+    /// Let an optimal expert act in a domain, and write what it does
+    #[command(
+        before_help = DEMONSTRATE_EXPLANATION,
+        after_help = DEMONSTRATE_EXAMPLES,
+        help_template = PAGE,
+        disable_help_subcommand = true,
+        subcommand_value_name = "NAME",
+        subcommand_help_heading = "Domains"
+    )]
+    Demonstrate {
+        #[command(subcommand)]
+        domain: Demonstrate,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+enum Demonstrate {
+    /// Cyclic grid world
+    #[command(before_help = GRID, after_help = DEMONSTRATE_EXAMPLES, help_template = PAGE)]
+    Grid(WithExpert<GridArgs>),
+    /// Driving simulator
+    #[command(before_help = DRIVING, after_help = DEMONSTRATE_EXAMPLES, help_template = PAGE)]
+    Driving(WithExpert<DrivingArgs>),
+    /// Random sparse model
+    #[command(before_help = GARNET, after_help = DEMONSTRATE_EXAMPLES, help_template = PAGE)]
+    Garnet(WithExpert<GarnetArgs>),
+}
+
+/// A domain's options and those of its expert.
+#[derive(Debug, Args)]
+struct WithExpert<A: Args> {
+    #[command(flatten)]
+    domain: A,
+    #[command(flatten)]
+    expert: ExpertArgs,
 }
 
 #[derive(Debug, Subcommand)]
@@ -184,6 +232,14 @@ pub(crate) fn run(args: DomainArgs, global: &Global) -> Result<Outcome, Failure>
                 Export::Garnet(args) => (Domain::Garnet(args.domain), args.out),
             };
             export(&domain, out, global)?;
+        }
+        Action::Demonstrate { domain } => {
+            let (domain, expert) = match domain {
+                Demonstrate::Grid(args) => (Domain::Grid(args.domain), args.expert),
+                Demonstrate::Driving(args) => (Domain::Driving(args.domain), args.expert),
+                Demonstrate::Garnet(args) => (Domain::Garnet(args.domain), args.expert),
+            };
+            demonstrate(&domain, &expert, global)?;
         }
     }
     Ok(Outcome::Done)

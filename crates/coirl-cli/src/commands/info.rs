@@ -1,31 +1,35 @@
-//! `coirl info`: what a model file holds.
+//! `coirl info`: what a model file, or the file of a fitted mapping, holds.
 
 use crate::arguments::{Global, PAGE};
 use crate::destination::{to_stdout, to_terminal};
 use crate::failure::{Failure, Outcome};
-use crate::numbers::bytes;
+use crate::fitting::{status_in_words, write_mapping};
+use crate::numbers::{bytes, count, short};
 use crate::summary::Summary;
 use crate::text;
 use clap::Args;
+use coirl::learn::{RunCertificate, Settings, Status};
 use serde::Serialize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
   coirl domain export driving --out model.npz
   coirl info model.npz
-  coirl info model.npz --json";
+  coirl info model.npz --json
+  coirl info coirl-fit/fitted.safetensors";
 
 const EXPLANATION: &str = "\
 Reads a model from a .npz or .safetensors file, checks all of it (probabilities sum to one, successors exist, numbers \
 are finite) and says how large it is, what its actions and features are called, where it starts, what it optimises and \
-what contexts it accepts.";
+what contexts it accepts. Of what `coirl fit` has learned it shows the mapping, the method, why the run ended and what is \
+certain about the result.";
 
-/// Show what a model file holds
+/// Show what a file holds: a model, or what was learned
 #[derive(Debug, Args)]
 #[command(before_help = EXPLANATION, after_help = EXAMPLES, help_template = PAGE)]
 pub(crate) struct InfoArgs {
-    /// A model file: .npz or .safetensors
+    /// A model (.npz, .safetensors) or a fitted mapping (.safetensors)
     #[arg(value_name = "FILE")]
     file: PathBuf,
 }
@@ -39,6 +43,9 @@ struct Info<'a> {
 }
 
 pub(crate) fn run(args: &InfoArgs, global: &Global) -> Result<Outcome, Failure> {
+    if coirl::artifact::is_fitted(&args.file) {
+        return show_fitted(&args.file, global);
+    }
     let model = coirl::artifact::read_model(&args.file)?;
     let size = std::fs::metadata(&args.file).map_err(|error| Failure::in_file(&args.file, error))?.len();
     let summary = Summary::of(&model)?;
@@ -54,14 +61,78 @@ pub(crate) fn run(args: &InfoArgs, global: &Global) -> Result<Outcome, Failure> 
             summary.write(out)?;
             writeln!(out)?;
             text::title(out, "Try")?;
-            Ok(writeln!(out, "  {}", summary.example(&shell_word(&file), None))?)
+            Ok(writeln!(out, "  {}", summary.example(&text::shell_word(&file), None))?)
         })?;
     }
     Ok(Outcome::Done)
 }
 
-/// The path as it must be typed.
-fn shell_word(path: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "-_./".contains(c);
-    if path.chars().all(plain) { path.to_owned() } else { format!("'{}'", path.replace('\'', r"'\''")) }
+#[derive(Serialize)]
+struct FittedInfo<'a> {
+    file: String,
+    bytes: u64,
+    kind: &'static str,
+    status: Status,
+    steps: u64,
+    demonstrations: u64,
+    planner_calls: u64,
+    certificate: &'a RunCertificate,
+    settings: &'a Settings,
+    digest: &'a str,
+    mapping: Vec<&'a [f64]>,
+    context_names: &'a [String],
+    feature_names: &'a [String],
+}
+
+fn show_fitted(path: &Path, global: &Global) -> Result<Outcome, Failure> {
+    let fitted = coirl::artifact::read_fitted(path)?;
+    let size = std::fs::metadata(path).map_err(|error| Failure::in_file(path, error))?.len();
+    let file = path.display().to_string();
+    let method = serde_json::to_string(&fitted.settings.method).map_err(std::io::Error::from)?;
+    if global.json {
+        let info = FittedInfo {
+            file,
+            bytes: size,
+            kind: "fitted",
+            status: fitted.status,
+            steps: fitted.steps,
+            demonstrations: fitted.demonstrations,
+            planner_calls: fitted.planner_calls,
+            certificate: &fitted.certificate,
+            settings: &fitted.settings,
+            digest: &fitted.digest,
+            mapping: fitted.mapping.values().chunks_exact(fitted.mapping.n_features()).collect(),
+            context_names: &fitted.names.contexts,
+            feature_names: &fitted.names.features,
+        };
+        to_stdout(|out| Ok(writeln!(out, "{}", serde_json::to_string(&info).map_err(std::io::Error::from)?)?))?;
+        return Ok(Outcome::Done);
+    }
+    let certificate = &fitted.certificate;
+    to_terminal(|out| {
+        text::title(out, &format!("fitted mapping: {}", fitted.names.model))?;
+        text::pair(out, "file", &format!("{file} ({})", bytes(size)))?;
+        text::pair(out, "method", &method)?;
+        text::pair(out, "seed", &fitted.settings.seed.to_string())?;
+        let steps = count(fitted.steps as usize);
+        text::pair(out, "steps", &format!("{steps}, {}", status_in_words(fitted.status)))?;
+        let used = format!("{} demonstrations, {} plans", fitted.demonstrations, fitted.planner_calls);
+        text::pair(out, "used", &used)?;
+        let loss = |loss: Option<f64>| loss.map_or("not known".into(), short);
+        text::pair(out, "loss", &loss(certificate.loss))?;
+        if certificate.last_iterate_loss.is_some() {
+            text::pair(out, "", &format!("{} of the last iterate", loss(certificate.last_iterate_loss)))?;
+        }
+        let limit = certificate.bound.map_or(String::new(), |bound| format!("{}: ", short(bound)));
+        text::pair(out, "bound", &format!("{limit}{}", certificate.bound_says))?;
+        if let Some(gap) = certificate.gap {
+            text::pair(out, "gap", &short(gap))?;
+        }
+        if certificate.bias_bound > 0.0 {
+            text::pair(out, "bias", &format!("at most {} in the estimated μ", short(certificate.bias_bound)))?;
+        }
+        text::pair(out, "data", &format!("SHA-256 {}", fitted.digest))?;
+        write_mapping(out, &fitted)
+    })?;
+    Ok(Outcome::Done)
 }

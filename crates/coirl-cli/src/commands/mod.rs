@@ -1,7 +1,9 @@
 //! One file per command.
 
 pub(crate) mod completions;
+pub(crate) mod demonstrate;
 pub(crate) mod domain;
+pub(crate) mod fit;
 pub(crate) mod info;
 pub(crate) mod plan;
 
@@ -10,6 +12,7 @@ use crate::failure::{Failure, Outcome};
 
 pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
     match cli.command {
+        Command::Fit(args) => fit::run(&args, &cli.global),
         Command::Domain(args) => domain::run(args, &cli.global),
         Command::Plan(args) => plan::run(*args, &cli.global),
         Command::Info(args) => info::run(&args, &cli.global),

@@ -70,16 +70,16 @@ struct RewardArgs {
     /// Reward weights, one per feature
     #[arg(long, value_name = "W,…", allow_hyphen_values = true)]
     weights: Option<NumberList>,
-    /// File of reward weights (.csv, .npy, .npz), one row per plan
+    /// File of reward weights (.csv, .npy, .npz, .parquet), one row per plan
     #[arg(long, value_name = "FILE")]
     weights_file: Option<PathBuf>,
-    /// File of a linear mapping (.csv, .npy, .npz): a row per context number, a column per feature
+    /// File of a linear mapping (.csv, .npy, .npz, .parquet, or what `coirl fit` has written): a row per context number, a column per feature
     #[arg(long, value_name = "FILE", requires = "where")]
     mapping: Option<PathBuf>,
     /// A context, for the mapping and for dynamics that depend on it
     #[arg(long, value_name = "C,…", allow_hyphen_values = true)]
     context: Option<NumberList>,
-    /// File of contexts (.csv, .npy, .npz), one row per plan
+    /// File of contexts (.csv, .npy, .npz, .parquet), one row per plan
     #[arg(long, value_name = "FILE")]
     contexts: Option<PathBuf>,
 }

@@ -3,17 +3,26 @@
 use super::Table;
 use crate::failure::Failure;
 use csv::{ByteRecord, ReaderBuilder, Trim};
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 /// Characters of a refused value that are quoted.
 const LONGEST_QUOTE: usize = 40;
 
 pub(super) fn read(path: &Path) -> Result<Table, Failure> {
+    parse(path, open(path)?)
+}
+
+pub(super) fn open(path: &Path) -> Result<File, Failure> {
     if path.is_dir() {
         return Err(Failure::in_file(path, "is a folder; expected a .csv file"));
     }
-    let file = std::fs::File::open(path).map_err(|error| Failure::in_file(path, error))?;
-    let mut reader = ReaderBuilder::new().has_headers(false).flexible(true).trim(Trim::All).from_reader(file);
+    File::open(path).map_err(|error| Failure::in_file(path, error))
+}
+
+pub(super) fn parse(path: &Path, content: impl Read) -> Result<Table, Failure> {
+    let mut reader = ReaderBuilder::new().has_headers(false).flexible(true).trim(Trim::All).from_reader(content);
     let mut table = Table { path: path.to_owned(), n_columns: 0, values: Vec::new(), lines: Vec::new() };
     let mut header: Option<Vec<String>> = None;
     let mut record = ByteRecord::new();
@@ -65,7 +74,7 @@ fn number(cell: &[u8]) -> Option<f64> {
     text.trim_start_matches('\u{feff}').trim().parse().ok()
 }
 
-fn quote(cell: &[u8]) -> String {
+pub(super) fn quote(cell: &[u8]) -> String {
     let text = String::from_utf8_lossy(cell);
     let text = text.trim_start_matches('\u{feff}');
     if text.chars().count() <= LONGEST_QUOTE {

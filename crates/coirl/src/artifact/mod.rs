@@ -7,6 +7,9 @@
 //! | `.npz` | exchange with NumPy and SciPy | plain arrays under documented keys |
 //! | `.safetensors` | this library | the model bit for bit, versioned |
 //!
+//! What was learned is a `.safetensors` file as well ([`write_fitted`]); a run that was interrupted is a checkpoint
+//! ([`write_checkpoint`]).
+//!
 //! [`read_model`] goes by what a file holds, [`write_model`] by the extension. The keys of both are listed in
 //! `docs/model-files.md`.
 //!
@@ -16,13 +19,17 @@
 
 mod archive;
 mod atomic;
+mod checkpoint;
+mod fitted;
 mod npy;
 mod npz;
 mod numbers;
 mod safetensors;
 
 pub use atomic::write_atomically;
-pub use numbers::read_numbers;
+pub use checkpoint::{read_checkpoint, write_checkpoint};
+pub use fitted::{is_fitted, read_fitted, write_fitted};
+pub use numbers::{array_keys, read_numbers};
 
 use crate::error::{Error, Result};
 use crate::model::Cmdp;

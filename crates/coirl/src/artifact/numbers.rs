@@ -37,6 +37,17 @@ pub fn read_numbers(path: &Path, key: &str) -> Result<(Vec<usize>, Vec<f64>)> {
     }
 }
 
+/// The keys of an `.npz` archive, sorted.
+pub fn array_keys(path: &Path) -> Result<Vec<String>> {
+    let io_error = |source| Error::Io { path: path.to_owned(), source };
+    let metadata = std::fs::metadata(path).map_err(io_error)?;
+    if !metadata.is_file() {
+        return Err(format_error(path, "is no file; expected a .npz file"));
+    }
+    let archive = Archive::open(path, File::open(path).map_err(io_error)?, metadata.len())?;
+    Ok(archive.keys().map(str::to_owned).collect())
+}
+
 fn numbers<R: Read>(array: Array<R>) -> Result<(Vec<usize>, Vec<f64>)> {
     Ok((array.shape().to_vec(), array.numbers()?))
 }

@@ -32,6 +32,8 @@ use crate::model::{
 };
 use crate::nearest::nearest;
 use safetensors::tensor::{Dtype, Metadata, TensorInfo};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -105,7 +107,8 @@ struct FileMetadata<'a> {
 
 /// Reads a model from a file of `size` bytes.
 pub(super) fn read(path: &Path, file: File, size: u64) -> Result<Cmdp> {
-    let (mut tensors, header) = TensorFile::open(path, file, size)?;
+    let mut tensors = TensorFile::open(path, file, size)?;
+    let header = tensors.header(FORMAT, VERSION)?;
     read_tensors(&mut tensors, header).map_err(|error| error.in_file(path))
 }
 
@@ -191,7 +194,7 @@ fn in_cluster(kernel: usize, error: Error) -> Error {
 }
 
 /// An opened file whose tensors are read one at a time, each straight into its vector.
-struct TensorFile {
+pub(super) struct TensorFile {
     path: PathBuf,
     file: File,
     metadata: Metadata,
@@ -201,7 +204,7 @@ struct TensorFile {
 }
 
 impl TensorFile {
-    fn open(path: &Path, mut file: File, size: u64) -> Result<(Self, Header)> {
+    pub(super) fn open(path: &Path, mut file: File, size: u64) -> Result<Self> {
         let refuse = |reason: String| format_error(path, reason);
         let io_error = |source| Error::Io { path: path.to_owned(), source };
         if size < 8 {
@@ -225,8 +228,41 @@ impl TensorFile {
                 "claims {tensors} bytes of tensors after byte {data_start}, but has {size} bytes"
             )));
         }
-        let header = read_header(&metadata).map_err(refuse)?;
-        Ok((Self { path: path.to_owned(), file, metadata, data_start, read: BTreeSet::new() }, header))
+        Ok(Self { path: path.to_owned(), file, metadata, data_start, read: BTreeSet::new() })
+    }
+
+    /// What the file says it is.
+    pub(super) fn format(&self) -> Option<&str> {
+        self.field("format")
+    }
+
+    fn field(&self, key: &str) -> Option<&str> {
+        self.metadata.metadata().as_ref().and_then(|fields| fields.get(key)).map(String::as_str)
+    }
+
+    /// The words and counts of a file of this format and version.
+    pub(super) fn header<H: DeserializeOwned>(&self, format: &str, version: &str) -> Result<H> {
+        let refuse = |reason: String| Err(format_error(&self.path, reason));
+        match self.format() {
+            Some(found) if found == format => {}
+            Some(found) => return refuse(format!("is a {found:?} file; it does not say \"format\": \"{format}\"")),
+            None => {
+                let reason = format!("is a .safetensors file, but its metadata does not say \"format\": \"{format}\"");
+                return refuse(reason);
+            }
+        }
+        match self.field("version") {
+            Some(found) if found == version => {}
+            Some(found) => {
+                return refuse(format!("has version {found:?} of {format}; this build reads version {version:?}"));
+            }
+            None => {
+                return refuse(format!("does not say its version of {format}; this build reads version {version:?}"));
+            }
+        }
+        let Some(json) = self.field("header") else { return refuse("has no \"header\" in its metadata".into()) };
+        let kind = format.trim_start_matches("coirl-");
+        serde_json::from_str(json).or_else(|error| refuse(format!("has an unreadable {kind} header: {error}")))
     }
 
     /// A tensor of exactly this shape.
@@ -240,7 +276,7 @@ impl TensorFile {
     }
 
     /// A matrix of this many rows, none of them empty.
-    fn matrix(&mut self, name: &str, n_rows: usize) -> Result<Vec<f64>> {
+    pub(super) fn matrix(&mut self, name: &str, n_rows: usize) -> Result<Vec<f64>> {
         let fits = |found: &[usize]| matches!(found, &[rows, columns] if rows == n_rows && columns > 0);
         self.read_if(name, fits, || format!("[{n_rows}, at least 1]"))
     }
@@ -306,7 +342,7 @@ impl TensorFile {
     }
 
     /// Refuses tensors that no part of the model asked for.
-    fn check_all_read(&self) -> Result<()> {
+    pub(super) fn check_all_read(&self) -> Result<()> {
         match self.metadata.offset_keys().into_iter().find(|name| !self.read.contains(name)) {
             Some(name) => {
                 let known: Vec<&str> = self.read.iter().map(String::as_str).collect();
@@ -319,24 +355,8 @@ impl TensorFile {
     }
 }
 
-fn read_header(metadata: &Metadata) -> Result<Header, String> {
-    let field = |key| metadata.metadata().as_ref().and_then(|fields| fields.get(key)).map(String::as_str);
-    if field("format") != Some(FORMAT) {
-        return Err(format!("is a .safetensors file, but its metadata does not say \"format\": \"{FORMAT}\""));
-    }
-    match field("version") {
-        Some(VERSION) => {}
-        Some(version) => {
-            return Err(format!("has version {version:?} of {FORMAT}; this build reads version {VERSION:?}"));
-        }
-        None => return Err(format!("does not say its version of {FORMAT}; this build reads version {VERSION:?}")),
-    }
-    let json = field("header").ok_or("has no \"header\" in its metadata")?;
-    serde_json::from_str(json).map_err(|error| format!("has an unreadable model header: {error}"))
-}
-
 /// A number as tensors hold it.
-trait Element: Sized {
+pub(super) trait Element: Sized {
     const DTYPE: Dtype;
     const SIZE: usize;
     /// Appends the elements in `bytes`, or gives the index of the one that is none.
@@ -385,13 +405,13 @@ impl Element for bool {
 }
 
 /// A tensor to be written.
-struct Tensor<'a> {
-    name: String,
-    shape: Vec<usize>,
-    values: Values<'a>,
+pub(super) struct Tensor<'a> {
+    pub(super) name: String,
+    pub(super) shape: Vec<usize>,
+    pub(super) values: Values<'a>,
 }
 
-enum Values<'a> {
+pub(super) enum Values<'a> {
     F64(Cow<'a, [f64]>),
     /// Written in 64 bits.
     Usize(&'a [usize]),
@@ -441,8 +461,24 @@ fn write_each<T, const N: usize>(out: &mut impl Write, values: &[T], encode: imp
 /// Writes a model.
 pub(super) fn write(path: &Path, model: &Cmdp) -> Result<()> {
     let (header, tensors) = parts(model);
+    write_tensors(path, FORMAT, VERSION, &header, &tensors)
+}
+
+/// Writes a file of some format: its words and counts, then the tensors. The same content gives the same bytes.
+pub(super) fn write_tensors(
+    path: &Path,
+    format: &str,
+    version: &str,
+    header: &impl Serialize,
+    tensors: &[Tensor<'_>],
+) -> Result<()> {
     write_atomically(path, |file| {
-        let preamble = preamble(&header, &tensors)?;
+        let header = serde_json::to_string(header)?;
+        let preamble = preamble(&FileMetadata { format, version, header: &header }, tensors)?;
+        if preamble.len() as u64 > MAX_HEADER_BYTES {
+            let reason = format!("its header would have {} bytes, more than the format allows", preamble.len());
+            return Err(io::Error::other(reason));
+        }
         file.write_all(&(preamble.len() as u64).to_le_bytes())?;
         file.write_all(preamble.as_bytes())?;
         tensors.iter().try_for_each(|tensor| tensor.values.write(file))
@@ -451,10 +487,8 @@ pub(super) fn write(path: &Path, model: &Cmdp) -> Result<()> {
 
 /// The JSON before the tensors. Written here and not by the crate, which keeps the metadata in a hash map and would order it
 /// differently each time.
-fn preamble(header: &Header, tensors: &[Tensor<'_>]) -> io::Result<String> {
-    let header = serde_json::to_string(header)?;
-    let metadata = FileMetadata { format: FORMAT, version: VERSION, header: &header };
-    let mut json = format!("{{\"__metadata__\":{}", serde_json::to_string(&metadata)?);
+fn preamble(metadata: &FileMetadata<'_>, tensors: &[Tensor<'_>]) -> io::Result<String> {
+    let mut json = format!("{{\"__metadata__\":{}", serde_json::to_string(metadata)?);
     let mut start = 0;
     for tensor in tensors {
         let end = start + tensor.values.n_bytes();

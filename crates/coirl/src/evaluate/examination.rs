@@ -2,6 +2,7 @@
 
 use super::{RepeatedPlans, plan_contexts};
 use crate::error::{Error, Result};
+use crate::json::not_a_number;
 use crate::mapping::LinearMapping;
 use crate::model::{Cmdp, Context};
 use crate::plan::{ManyOptions, PlannedReward, Planner, Policy, evaluate};
@@ -15,15 +16,17 @@ pub struct Score {
     /// Mean of f*(c)·μ of the agent.
     pub value: f64,
     /// `value` as a share of the expert's.
+    #[serde(deserialize_with = "not_a_number")]
     pub value_ratio: f64,
     /// (V − V_uniform) / (V* − V_uniform): what is left when acting at random counts as nothing.
+    #[serde(deserialize_with = "not_a_number")]
     pub relative_value: f64,
     /// Share of all states in which agent and expert take the same action.
     pub accuracy: f64,
     /// Share of all states in which the agent's action is optimal, ties included.
     pub optimal_accuracy: f64,
     /// Mean of f(c)·(μ − μ*) / ‖W‖: the loss of the mapping itself.
-    pub loss: f64,
+    pub held_out_loss: f64,
 }
 
 /// The expert's side of an examination, computed once.
@@ -130,7 +133,7 @@ impl<'a> Examination<'a> {
             relative_value: (value - self.uniform_value) / (self.expert_value - self.uniform_value),
             accuracy: same as f64 / decisions,
             optimal_accuracy: good as f64 / decisions,
-            loss: if size > 0.0 { loss / size } else { 0.0 },
+            held_out_loss: if size > 0.0 { loss / size } else { 0.0 },
         })
     }
 }

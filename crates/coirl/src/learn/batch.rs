@@ -56,7 +56,7 @@ impl Batch {
     }
 
     /// Steps in one pass over n demonstrations.
-    pub(super) fn steps_per_pass(self, n: usize) -> u64 {
+    pub fn steps_per_pass(self, n: usize) -> u64 {
         match self {
             Batch::InOrder => n as u64,
             Batch::Full => 1,

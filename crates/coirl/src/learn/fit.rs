@@ -18,7 +18,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// Version of the checkpoint format.
-const CHECKPOINT_VERSION: u32 = 1;
+pub(crate) const CHECKPOINT_VERSION: u32 = 1;
 
 /// What a method keeps between two steps. One per algorithm; all randomness is derived from the seed and the step, so
 /// that this is all a checkpoint needs.
@@ -237,6 +237,7 @@ impl<S> Driver<'_, '_, S> {
             status,
             history,
             settings: settings.clone(),
+            names: problem.model().names().clone(),
             digest: self.digest.clone(),
             demonstrations,
             planner_calls,

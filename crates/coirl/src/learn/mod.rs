@@ -25,6 +25,7 @@ pub use cutting_plane::CuttingPlane;
 pub use ellipsoid::Ellipsoid;
 pub use ellipsoid_set::EllipsoidSet;
 pub use evolution::{EvolutionStep, EvolutionStrategies, EvolutionTheorem, Perturbation, Policies, Region};
+pub(crate) use fit::CHECKPOINT_VERSION;
 pub use fit::{Watch, fit, resume};
 pub use mirror_descent::{Average, Geometry, MirrorDescent, StepSize};
 pub use problem::{Loss, Problem};

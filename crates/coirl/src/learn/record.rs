@@ -3,7 +3,9 @@
 use super::settings::Settings;
 use crate::error::Result;
 use crate::evaluate::Score;
+use crate::json::{unbounded, unbounded_where_present};
 use crate::mapping::LinearMapping;
+use crate::model::Names;
 use std::ops::ControlFlow;
 
 /// One step. Fields that a method does not have are `None`.
@@ -27,7 +29,7 @@ pub struct Record {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step_size: Option<f64>,
     /// How far the returned mapping's loss can be from the least possible.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "unbounded_where_present")]
     pub gap: Option<f64>,
     /// Logarithm of the volume of the ellipsoid.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -78,6 +80,7 @@ pub struct RunCertificate {
     /// How far the loss can be from the least possible, where the method knows.
     pub gap: Option<f64>,
     /// A bound on the bias of the demonstrated feature expectations.
+    #[serde(deserialize_with = "unbounded")]
     pub bias_bound: f64,
 }
 
@@ -94,6 +97,8 @@ pub struct Fitted {
     pub history: Vec<Record>,
     /// Settings as they were resolved.
     pub settings: Settings,
+    /// What the parts of the model are called.
+    pub names: Names,
     /// SHA-256 of model and demonstrations.
     pub digest: String,
     /// Demonstrations used.

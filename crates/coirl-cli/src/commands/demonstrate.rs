@@ -1,0 +1,126 @@
+//! `coirl domain demonstrate`: an optimal expert in a built-in domain, as tables that `coirl fit` reads.
+
+use crate::arguments::Global;
+use crate::commands::fit::write_matrix;
+use crate::destination::{note, to_file, to_stdout};
+use crate::domains::Domain;
+use crate::failure::Failure;
+use crate::fitting::OutputFolder;
+use crate::tables::Table;
+use clap::Args;
+use coirl::demos::Trajectory;
+use coirl::domains::Driving;
+use coirl::evaluate::plan_contexts;
+use coirl::mapping::LinearMapping;
+use coirl::model::{Cmdp, Context, ContextSpace};
+use coirl::plan::{ManyOptions, Planner, Policy};
+use serde_json::json;
+use std::io::Write;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+/// Options of the expert and of what it shows.
+#[derive(Debug, Args)]
+pub(crate) struct ExpertArgs {
+    /// Contexts with a demonstration
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    contexts: usize,
+    /// Further contexts, to score on
+    #[arg(long, value_name = "N", default_value_t = 80)]
+    test_contexts: usize,
+    /// Transitions of every trajectory
+    #[arg(long, value_name = "N", default_value_t = 40)]
+    transitions: usize,
+    /// The expert's mapping (.csv, .npy) [default for driving: that of the paper's online experiments]
+    #[arg(long, value_name = "FILE")]
+    mapping: Option<PathBuf>,
+    /// Folder to write to
+    #[arg(long, short, value_name = "DIR")]
+    out: PathBuf,
+}
+
+pub(crate) fn demonstrate(domain: &Domain, args: &ExpertArgs, global: &Global) -> Result<(), Failure> {
+    if args.contexts == 0 {
+        return Err(Failure::refused("--contexts 0: expected at least 1"));
+    }
+    let model = domain.build(global.seed)?;
+    let mapping = args.expert(domain, &model)?;
+    let space = match model.context_space() {
+        // Where nothing is declared, priorities that sum to one are the usual choice.
+        ContextSpace::Any => ContextSpace::Simplex { dimension: mapping.dimension() },
+        space => space.clone(),
+    };
+    let mut contexts = space.sample(args.contexts + args.test_contexts, global.seed)?;
+    let test = contexts.split_off(args.contexts);
+    let shown = shows(&model, &mapping, &contexts)?;
+    let folder = OutputFolder::open(&args.out)?;
+    let names = model.names();
+    let numbers = |contexts: &[Context]| contexts.iter().flat_map(|c| c.values().to_vec()).collect::<Vec<f64>>();
+    let (d, k) = (mapping.dimension(), mapping.n_features());
+    let expectations: Vec<f64> = shown.iter().flat_map(|(_, mu)| mu.clone()).collect();
+    let tables = [
+        ("contexts.csv", &names.contexts, numbers(&contexts), d),
+        ("feature-expectations.csv", &names.features, expectations, k),
+        ("test-contexts.csv", &names.contexts, numbers(&test), d),
+        ("true-mapping.csv", &names.features, mapping.values().to_vec(), k),
+    ];
+    for (name, columns, values, n_columns) in &tables {
+        to_file(&folder.file(name), |out| write_matrix(out, columns, values, *n_columns))?;
+    }
+    to_file(&folder.file("trajectories.csv"), |out| {
+        writeln!(out, "demonstration,step,state,action")?;
+        for (i, (policy, _)) in shown.iter().enumerate() {
+            let path = Trajectory::sample(&model.mdp(&contexts[i])?, policy, args.transitions, global.seed, i as u64)?;
+            for (t, state) in path.states.iter().enumerate() {
+                let action = path.actions.get(t).map(|action| action.0.to_string()).unwrap_or_default();
+                writeln!(out, "{i},{t},{},{action}", state.0)?;
+            }
+        }
+        Ok(())
+    })?;
+    coirl::artifact::write_model(&folder.file("model.npz"), &model)?;
+    if global.json {
+        let mut files: Vec<&str> = tables.iter().map(|table| table.0).collect();
+        files.extend(["trajectories.csv", "model.npz"]);
+        let written = json!({
+            "folder": folder.path().display().to_string(), "domain": domain.name(), "contexts": contexts.len(),
+            "test_contexts": test.len(), "files": files,
+        });
+        return to_stdout(|out| Ok(writeln!(out, "{written}")?));
+    }
+    let what = format!("{} demonstrations and {} test contexts", contexts.len(), test.len());
+    note(global.quiet, &format!("wrote {what} to {}", folder.path().display()));
+    Ok(())
+}
+
+impl ExpertArgs {
+    fn expert(&self, domain: &Domain, model: &Cmdp) -> Result<LinearMapping, Failure> {
+        let Some(path) = &self.mapping else {
+            return match domain {
+                Domain::Driving(_) => Ok(Driving::online_mapping()),
+                _ => Err(Failure::refused(format!(
+                    "--mapping FILE is missing: {} has no expert of its own",
+                    domain.name()
+                ))),
+            };
+        };
+        let table = Table::read(path, "mapping")?;
+        let dimension = model.context_space().dimension().unwrap_or(table.n_rows());
+        crate::fitting::mapping_of(model, dimension, table)
+    }
+}
+
+/// What the best policy of every context is and brings.
+fn shows(model: &Cmdp, mapping: &LinearMapping, contexts: &[Context]) -> Result<Vec<(Policy, Vec<f64>)>, Failure> {
+    let mut weights = Vec::with_capacity(contexts.len() * mapping.n_features());
+    for context in contexts {
+        weights.extend(mapping.weights(context)?);
+    }
+    let mut shown = Vec::with_capacity(contexts.len());
+    let options = ManyOptions { feature_expectations: true, values: false };
+    plan_contexts(model, contexts, &weights, &Planner::default(), options, |plan| {
+        shown.push((plan.policy, plan.feature_expectations.unwrap_or_default()));
+        ControlFlow::Continue(())
+    })?;
+    Ok(shown)
+}

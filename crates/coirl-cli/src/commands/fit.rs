@@ -1,0 +1,314 @@
+//! `coirl fit`: from demonstrations to a mapping.
+
+use crate::arguments::{Global, PAGE};
+use crate::destination::{note, to_file, to_stdout, to_terminal};
+use crate::failure::{Failure, Outcome};
+use crate::fitting::{
+    CHECKPOINT, Data, DataArgs, METHODS, MethodArgs, OutputFolder, Report, Watcher, mapping_of, on_interrupt, picture,
+};
+use crate::numbers::full;
+use crate::tables::Table;
+use clap::Args;
+use coirl::artifact::{read_checkpoint, write_fitted};
+use coirl::demos::{SimulatedExpert, Split, Train};
+use coirl::evaluate::Examination;
+use coirl::learn::{self, Checkpoint, Fitted, Problem, Settings, Status, Stop, Watch};
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// About as many records are written where nothing is said, and never more often than every so many steps.
+const RECORDS: u64 = 100;
+const LEAST_BETWEEN_RECORDS: u64 = 5;
+/// Records without a better validation loss, where nothing is said.
+const PATIENCE: u64 = 10;
+
+const EXPLANATION: &str = "\
+Learns the mapping from a context to the weights of the reward, from demonstrations of somebody who acts well. Without \
+arguments it learns from 100 demonstrations of a driver that ship with the program. Your own: a model, a table of \
+contexts, and beside it the expert's feature expectations, or trajectories. The folder --out holds the result \
+(fitted.safetensors, mapping.csv), what happened on the way (history.jsonl) and a picture of it (fit.svg). The same seed \
+gives the same bytes, whatever the threads. Ctrl-C saves: the same command with --resume goes on, to the same bytes.";
+
+/// The page below the options, with the table of methods.
+fn examples() -> String {
+    let mut page = String::from("Which method:\n");
+    for entry in METHODS {
+        page.push_str(&format!("  {:<15} {}\n", entry.name, entry.about));
+    }
+    page.push_str(
+        "
+Examples:
+  coirl fit
+  coirl fit --method ew --step-multiplier 100 --json
+  coirl fit --model driving --contexts contexts.csv \\
+      --feature-expectations mu.csv --out my-fit
+  coirl fit --model model.npz --contexts contexts.parquet \\
+      --trajectories paths.parquet --true-mapping truth.csv \\
+      --test-contexts test.csv
+  coirl info coirl-fit/fitted.safetensors
+
+Exit status: as always, and 130 after Ctrl-C, with a checkpoint in --out.",
+    );
+    page
+}
+
+/// Learn a mapping from demonstrations
+#[derive(Debug, Args)]
+#[command(before_help = EXPLANATION, after_help = examples(), help_template = PAGE)]
+pub(crate) struct FitArgs {
+    #[command(flatten)]
+    data: DataArgs,
+    #[command(flatten)]
+    method: MethodArgs,
+    #[command(flatten)]
+    run: RunArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Start and end")]
+struct RunArgs {
+    /// The mapping to start from (.csv, .npy) [default: what the method starts from]
+    #[arg(long, value_name = "FILE")]
+    initial: Option<PathBuf>,
+    /// Steps to take [default: what the method needs, often one pass]
+    #[arg(long, value_name = "N", conflicts_with = "passes")]
+    steps: Option<u64>,
+    /// Passes over the demonstrations, instead of steps
+    #[arg(long, value_name = "N")]
+    passes: Option<u64>,
+    /// Stop at this loss
+    #[arg(long, value_name = "L", allow_negative_numbers = true)]
+    stop_loss: Option<f64>,
+    /// Stop at this gap, for methods that know one
+    #[arg(long, value_name = "G", allow_negative_numbers = true)]
+    stop_gap: Option<f64>,
+    /// Keep this share of the demonstrations to stop by
+    #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
+    validation: Option<f64>,
+    /// Stop after N records without a better validation loss [default: 10]
+    #[arg(long, value_name = "N", requires = "validation")]
+    patience: Option<u64>,
+    /// Go on from the checkpoint in --out, where there is one
+    #[arg(long)]
+    resume: bool,
+    /// Stop after N steps as if by Ctrl-C
+    #[arg(long, value_name = "N", hide = true)]
+    stop_after: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+struct OutputArgs {
+    /// Folder to write to
+    #[arg(long, short, value_name = "DIR", default_value = "coirl-fit")]
+    out: PathBuf,
+    /// Write the history to this file too; history.jsonl in --out is always there
+    #[arg(long, value_name = "FILE", num_args = 0..=1)]
+    history: Option<Option<PathBuf>>,
+    /// Steps between two records [default: 5, or more for about 100 records]
+    #[arg(long, value_name = "N")]
+    record_every: Option<u64>,
+}
+
+pub(crate) fn run(args: &FitArgs, global: &Global) -> Result<Outcome, Failure> {
+    let began = Instant::now();
+    let entry = args.method.entry()?;
+    let Data { model, demonstrations, estimator, truth, source } = args.data.read(global.seed)?;
+    let (train, validation) = match args.run.validation {
+        None => (Train::new(demonstrations), None),
+        Some(share) => {
+            let split = Split::random(demonstrations, share, 0.0, global.seed)?;
+            let kept = Train::new(split.validation.demonstrations().to_vec());
+            if kept.demonstrations().is_empty() {
+                return Err(Failure::refused(format!(
+                    "--validation {share} keeps no demonstration; give a larger share"
+                )));
+            }
+            (split.train, Some(Problem::new(&model, &kept, &estimator)?))
+        }
+    };
+    let problem = Problem::new(&model, &train, &estimator)?;
+    let (method, tolerance) = args.method.resolve(entry, problem.sum_bound()?)?;
+    let expert = match &truth {
+        Some(truth) if entry.interactive => {
+            Some(SimulatedExpert::new(&model, truth.mapping.clone(), tolerance, global.seed)?)
+        }
+        _ => None,
+    };
+    let problem = match &expert {
+        Some(expert) => problem.with_expert(expert),
+        None => problem,
+    };
+    let steps =
+        args.run.steps.or(args.run.passes.map(|n| n.saturating_mul(args.method.batch().steps_per_pass(problem.len()))));
+    let initial = args.run.initial.as_deref().map(|path| {
+        mapping_of(&model, problem.dimension(), Table::read(path, "mapping")?).map(|mapping| mapping.values().to_vec())
+    });
+    let settings = Settings {
+        seed: global.seed,
+        stop: Stop {
+            max_steps: steps,
+            loss: args.run.stop_loss,
+            gap: args.run.stop_gap,
+            patience: validation.as_ref().map(|_| args.run.patience.unwrap_or(PATIENCE)),
+        },
+        initial: initial.transpose()?,
+        record_every: args
+            .output
+            .record_every
+            .unwrap_or_else(|| steps.unwrap_or(problem.len() as u64).div_ceil(RECORDS).max(LEAST_BETWEEN_RECORDS)),
+        ..Settings::new(method)
+    };
+    let scored_on = truth.as_ref().map(|truth| {
+        let which = if truth.held_out { "test contexts" } else { "contexts that were learned from" };
+        format!("on {} {which}", truth.contexts.len())
+    });
+    let examination = truth.map(|truth| Examination::new(&model, &truth.mapping, truth.contexts)).transpose()?;
+    let watch = Watch { examination: examination.as_ref(), validation: validation.as_ref() };
+
+    let extra_history = args.output.history.as_ref().and_then(Option::as_deref);
+    if let Some(path) = extra_history {
+        check_can_be_written(path)?;
+    }
+    let folder = OutputFolder::open(&args.output.out)?;
+    let checkpoint_file = folder.file(CHECKPOINT);
+    let from = if args.run.resume { earlier_run(&checkpoint_file, &settings, global)? } else { None };
+    if from.is_none() && checkpoint_file.exists() {
+        let there = format!("{} is there; with --resume the run goes on from it", checkpoint_file.display());
+        note(global.quiet, &there);
+    }
+    on_interrupt();
+    let mut watcher = Watcher::new(checkpoint_file.clone(), global.quiet, args.run.stop_after);
+    let fitted = match from {
+        None => learn::fit(&problem, &settings, watch, &mut watcher)?,
+        Some(checkpoint) => learn::resume(&problem, checkpoint, watch, &mut watcher)
+            .map_err(|error| Failure::in_file(&checkpoint_file, error))?,
+    };
+    drop(watcher);
+    if fitted.status == Status::Interrupted {
+        let saved = format!("stopped after step {}; {} is saved", fitted.steps, checkpoint_file.display());
+        note(global.quiet, &saved);
+        note(global.quiet, &format!("to go on: {}", typed_command_with("--resume")));
+        return Ok(Outcome::Interrupted);
+    }
+    let score = match (&examination, scored_on) {
+        (Some(examination), Some(on)) => Some((examination.score(&fitted.mapping)?, on)),
+        _ => None,
+    };
+    let validation_loss = validation.as_ref().map(|problem| problem.unit_loss(fitted.mapping.values())).transpose()?;
+    let files = write_files(&folder, &fitted, entry.name, extra_history)?;
+    // Only what another run left behind can be missing here.
+    let _ = std::fs::remove_file(&checkpoint_file);
+    let report = Report::new(entry.name, &source, &fitted, score, validation_loss, files);
+    if global.json {
+        let line = serde_json::to_string(&report).map_err(std::io::Error::from)?;
+        to_stdout(|out| Ok(writeln!(out, "{line}")?))?;
+    } else {
+        to_terminal(|out| report.write(out, began.elapsed()))?;
+    }
+    let written = "fitted.safetensors, mapping.csv, history.jsonl and fit.svg";
+    note(global.quiet, &format!("\nwrote {written} to {}", folder.path().display()));
+    Ok(Outcome::Done)
+}
+
+/// Refuses a file that could not be written once everything is learned.
+fn check_can_be_written(path: &Path) -> Result<(), Failure> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !folder.is_dir() {
+        return Err(Failure::in_file(path, "its folder is not there"));
+    }
+    if path.is_dir() { Err(Failure::in_file(path, "is a folder; expected a file to write")) } else { Ok(()) }
+}
+
+/// The checkpoint to go on from; none where there is none.
+fn earlier_run(path: &Path, settings: &Settings, global: &Global) -> Result<Option<Checkpoint>, Failure> {
+    if !path.exists() {
+        note(global.quiet, &format!("{} is not there: starting from the beginning", path.display()));
+        return Ok(None);
+    }
+    let checkpoint = read_checkpoint(path)?;
+    if checkpoint.settings == *settings {
+        return Ok(Some(checkpoint));
+    }
+    let as_json = |settings: &Settings| serde_json::to_value(settings).map_err(std::io::Error::from);
+    let (then, now) = (as_json(&checkpoint.settings)?, as_json(settings)?);
+    let differs = now.as_object().into_iter().flatten().find(|(key, value)| then.get(key) != Some(value));
+    let reason = match differs {
+        Some((key, value)) => {
+            let before = then.get(key).unwrap_or(&serde_json::Value::Null);
+            format!("was written by a run with other settings: {key} was {before} and is now {value}")
+        }
+        None => "was written by a run with other settings".into(),
+    };
+    Err(Failure::in_file(path, reason))
+}
+
+/// Writes the results; the files by what they are.
+fn write_files(
+    folder: &OutputFolder,
+    fitted: &Fitted,
+    method: &str,
+    history: Option<&Path>,
+) -> Result<BTreeMap<&'static str, String>, Failure> {
+    let files = [
+        ("fitted", folder.file("fitted.safetensors")),
+        ("history", folder.file("history.jsonl")),
+        ("mapping", folder.file("mapping.csv")),
+        ("picture", folder.file("fit.svg")),
+    ];
+    let [(_, artifact), (_, lines), (_, matrix), (_, svg)] = &files;
+    let write_history = |path: &Path| {
+        to_file(path, |out| {
+            for record in &fitted.history {
+                serde_json::to_writer(&mut *out, record).map_err(std::io::Error::from)?;
+                writeln!(out)?;
+            }
+            Ok(())
+        })
+    };
+    write_history(lines)?;
+    if let Some(path) = history {
+        write_history(path)?;
+    }
+    to_file(matrix, |out| {
+        write_matrix(out, &fitted.names.features, fitted.mapping.values(), fitted.mapping.n_features())
+    })?;
+    let title = match fitted.names.model.as_str() {
+        "" => method.to_owned(),
+        model => format!("{model}, {method}"),
+    };
+    let image = picture(&fitted.history, &title);
+    to_file(svg, |out| Ok(out.write_all(image.as_bytes())?))?;
+    write_fitted(artifact, fitted)?;
+    Ok(files.into_iter().map(|(what, path)| (what, path.display().to_string())).collect())
+}
+
+/// A matrix below the names of its columns, where these cannot be taken for numbers.
+pub(crate) fn write_matrix(
+    out: &mut dyn Write,
+    names: &[String],
+    values: &[f64],
+    n_columns: usize,
+) -> Result<(), Failure> {
+    let mut table = csv::Writer::from_writer(out);
+    let refused = |error: csv::Error| Failure::from(std::io::Error::from(error));
+    if names.len() == n_columns && names.iter().all(|name| name.trim().parse::<f64>().is_err()) {
+        table.write_record(names).map_err(refused)?;
+    }
+    for row in values.chunks_exact(n_columns) {
+        table.write_record(row.iter().copied().map(full)).map_err(refused)?;
+    }
+    Ok(table.flush()?)
+}
+
+/// The command that was typed, with one option more.
+fn typed_command_with(option: &str) -> String {
+    let mut words: Vec<String> = std::env::args().skip(1).filter(|word| word != option).collect();
+    words.insert(0, "coirl".into());
+    words.push(option.into());
+    words.iter().map(|word| crate::text::shell_word(word)).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,235 @@
+//! What a run learns from: the model, the demonstrations, and a truth to be scored against where one is known.
+
+use super::{shipped, trajectories};
+use crate::failure::Failure;
+use crate::models;
+use crate::tables::Table;
+use clap::{Args, ValueEnum};
+use coirl::demos::{Demonstration, Estimator, Trajectory};
+use coirl::mapping::LinearMapping;
+use coirl::model::{Cmdp, Context, StateId};
+use std::path::{Path, PathBuf};
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "What to learn from [default: the demonstrations that ship with coirl]")]
+pub(crate) struct DataArgs {
+    /// A model file (.npz, .safetensors) or the name of a built-in domain
+    #[arg(long, value_name = "MODEL")]
+    model: Option<PathBuf>,
+    /// Contexts, a row per demonstration (.csv, .npy, .npz, .parquet)
+    #[arg(long, value_name = "FILE")]
+    contexts: Option<PathBuf>,
+    /// The expert's feature expectations, a row per demonstration (.csv, .npy, .npz, .parquet)
+    #[arg(long, value_name = "FILE")]
+    feature_expectations: Option<PathBuf>,
+    /// The expert's trajectories (.csv, .npz, .parquet): columns demonstration, step, state, action
+    #[arg(long, value_name = "FILE")]
+    trajectories: Option<PathBuf>,
+    /// One start state per demonstration [default: as the model or the trajectory starts]
+    #[arg(long, value_name = "FILE")]
+    starts: Option<PathBuf>,
+    /// From trajectories to feature expectations: truncated adds up along the path, geometric does for paths ended with
+    /// probability 1 - discount, control-variate uses the known dynamics against noise
+    #[arg(long, value_name = "NAME", value_enum, default_value_t = EstimatorArg::ControlVariate, requires = "trajectories")]
+    estimator: EstimatorArg,
+    /// Use the first H transitions of every trajectory
+    #[arg(long, value_name = "H", requires = "trajectories")]
+    horizon: Option<usize>,
+    /// The expert's mapping, for scoring: a row per context number, a column per feature
+    #[arg(long, value_name = "FILE")]
+    true_mapping: Option<PathBuf>,
+    /// Contexts to score on [default: those of the demonstrations]
+    #[arg(long, value_name = "FILE", requires = "true_mapping")]
+    test_contexts: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum EstimatorArg {
+    Truncated,
+    Geometric,
+    ControlVariate,
+}
+
+/// Everything read and checked.
+pub(crate) struct Data {
+    pub(crate) model: Cmdp,
+    pub(crate) demonstrations: Vec<Demonstration>,
+    pub(crate) estimator: Estimator,
+    pub(crate) truth: Option<Truth>,
+    /// What was learned from, in words.
+    pub(crate) source: String,
+}
+
+/// The expert's mapping and where to compare with it.
+pub(crate) struct Truth {
+    pub(crate) mapping: LinearMapping,
+    pub(crate) contexts: Vec<Context>,
+    /// Whether these are contexts that nothing was learned from.
+    pub(crate) held_out: bool,
+}
+
+impl DataArgs {
+    pub(crate) fn read(&self, seed: u64) -> Result<Data, Failure> {
+        let typed = [&self.model, &self.contexts, &self.feature_expectations, &self.trajectories];
+        if typed.iter().all(|path| path.is_none()) {
+            let with_data = [("--starts", &self.starts), ("--true-mapping", &self.true_mapping)];
+            return match with_data.iter().find(|(_, path)| path.is_some()) {
+                Some((flag, _)) => Err(Failure::refused(format!(
+                    "{flag} goes with your own data: give --model, --contexts and --feature-expectations or --trajectories"
+                ))),
+                None => shipped_data(seed),
+            };
+        }
+        let needed = |flag: &str| {
+            Failure::refused(format!(
+                "{flag} is missing; your own data need --model, --contexts and --feature-expectations or --trajectories"
+            ))
+        };
+        match (&self.feature_expectations, &self.trajectories) {
+            (Some(_), Some(_)) => {
+                return Err(Failure::refused(
+                    "--feature-expectations and --trajectories were both given; expected one",
+                ));
+            }
+            (None, None) => return Err(needed("--feature-expectations or --trajectories")),
+            _ => {}
+        }
+        let model = models::open(self.model.as_deref().ok_or_else(|| needed("--model"))?, seed)?;
+        let table = Table::read(self.contexts.as_deref().ok_or_else(|| needed("--contexts"))?, "contexts")?;
+        let contexts = contexts_of(&model, &table)?;
+        let (mut demonstrations, what) = match (&self.feature_expectations, &self.trajectories) {
+            (Some(path), _) => {
+                let expectations = Table::read(path, "feature_expectations")?;
+                (from_expectations(&model, &contexts, &table, &expectations)?, "feature expectations")
+            }
+            (None, Some(path)) => (self.along_trajectories(&model, &contexts, path)?, "trajectories"),
+            (None, None) => return Err(needed("--feature-expectations or --trajectories")),
+        };
+        if let Some(path) = &self.starts {
+            demonstrations = with_starts(&model, demonstrations, &Table::read(path, "starts")?)?;
+        }
+        let truth = match &self.true_mapping {
+            None => None,
+            Some(path) => {
+                let mapping = mapping_of(&model, contexts[0].values().len(), Table::read(path, "mapping")?)?;
+                let test = self.test_contexts.as_deref().map(|path| Table::read(path, "contexts")).transpose()?;
+                let test =
+                    test.map(|table| same_length(contexts_of(&model, &table)?, &contexts[0], &table)).transpose()?;
+                Some(Truth { mapping, held_out: test.is_some(), contexts: test.unwrap_or_else(|| contexts.clone()) })
+            }
+        };
+        let source = format!("{what} in {} contexts", demonstrations.len());
+        Ok(Data { model, demonstrations, estimator: self.estimator(), truth, source })
+    }
+
+    fn estimator(&self) -> Estimator {
+        match self.estimator {
+            EstimatorArg::Truncated => Estimator::Truncated { horizon: self.horizon },
+            EstimatorArg::Geometric => Estimator::Geometric,
+            EstimatorArg::ControlVariate => Estimator::ControlVariate,
+        }
+    }
+
+    fn along_trajectories(
+        &self,
+        model: &Cmdp,
+        contexts: &[Context],
+        path: &Path,
+    ) -> Result<Vec<Demonstration>, Failure> {
+        let shortened = |trajectory: Trajectory| match (self.horizon, self.estimator) {
+            (Some(_), EstimatorArg::Geometric) => {
+                Err(Failure::refused("--horizon would cut what --estimator geometric adds up; give one of them"))
+            }
+            (Some(horizon), _) => Ok(trajectory.truncated(horizon)),
+            (None, _) => Ok(trajectory),
+        };
+        let found = trajectories::read(path, model, contexts.len())?;
+        let demonstration = |(paths, context): (Vec<Trajectory>, &Context)| {
+            let paths = paths.into_iter().map(shortened).collect::<Result<_, _>>()?;
+            let demonstration = Demonstration::from_trajectories(model, context.clone(), paths);
+            demonstration.map_err(|error| Failure::in_file(path, error))
+        };
+        found.into_iter().zip(contexts).map(demonstration).collect()
+    }
+}
+
+/// The demonstrations that ship with the program.
+fn shipped_data(seed: u64) -> Result<Data, Failure> {
+    let model = models::open(Path::new(shipped::DOMAIN), seed)?;
+    let table = Table::shipped("contexts.csv", shipped::CONTEXTS, "contexts")?;
+    let expectations =
+        Table::shipped("feature-expectations.csv", shipped::FEATURE_EXPECTATIONS, "feature_expectations")?;
+    let contexts = contexts_of(&model, &table)?;
+    let demonstrations = from_expectations(&model, &contexts, &table, &expectations)?;
+    let dimension = contexts[0].values().len();
+    let mapping = mapping_of(&model, dimension, Table::shipped("true-mapping.csv", shipped::TRUE_MAPPING, "mapping")?)?;
+    let test = contexts_of(&model, &Table::shipped("test-contexts.csv", shipped::TEST_CONTEXTS, "contexts")?)?;
+    let source = format!("{} feature expectations of a driver, shipped with coirl", contexts.len());
+    let truth = Some(Truth { mapping, contexts: test, held_out: true });
+    Ok(Data { model, demonstrations, estimator: Estimator::default(), truth, source })
+}
+
+fn contexts_of(model: &Cmdp, table: &Table) -> Result<Vec<Context>, Failure> {
+    let context = |(row, values): (usize, &[f64])| {
+        model.context_space().context(values).map_err(|error| table.refuse_row(row, error))
+    };
+    table.rows().enumerate().map(context).collect()
+}
+
+fn same_length(contexts: Vec<Context>, first: &Context, table: &Table) -> Result<Vec<Context>, Failure> {
+    table.expect_columns(first.values().len(), "as the contexts of the demonstrations have")?;
+    Ok(contexts)
+}
+
+fn from_expectations(
+    model: &Cmdp,
+    contexts: &[Context],
+    table: &Table,
+    expectations: &Table,
+) -> Result<Vec<Demonstration>, Failure> {
+    expectations.expect_columns(model.n_features(), "one per feature of the model")?;
+    if expectations.n_rows() != contexts.len() {
+        let there = format!("{} has {} contexts", table.path().display(), contexts.len());
+        return Err(
+            expectations.refuse(format!("has {} rows, but {there}; expected one row each", expectations.n_rows()))
+        );
+    }
+    let demonstration = |(row, (context, mu)): (usize, (&Context, &[f64]))| {
+        Demonstration::from_feature_expectations(model, context.clone(), mu.to_vec())
+            .map_err(|error| expectations.refuse_row(row, error))
+    };
+    contexts.iter().zip(expectations.rows()).enumerate().map(demonstration).collect()
+}
+
+fn with_starts(
+    model: &Cmdp,
+    demonstrations: Vec<Demonstration>,
+    starts: &Table,
+) -> Result<Vec<Demonstration>, Failure> {
+    let n = demonstrations.len();
+    // A vector in a .npy file is one row.
+    let states: Vec<f64> = starts.rows().flatten().copied().collect();
+    if states.len() != n || (starts.n_columns() != 1 && starts.n_rows() != 1) {
+        let reason =
+            format!("has {} rows of {} columns; expected {n} start states", starts.n_rows(), starts.n_columns());
+        return Err(starts.refuse(reason));
+    }
+    let started = |(row, (demonstration, state)): (usize, (Demonstration, f64))| {
+        if !(state.fract() == 0.0 && (0.0..model.n_states() as f64).contains(&state)) {
+            let reason = format!("{state}; the model has states 0 to {}", model.n_states() - 1);
+            return Err(starts.refuse_row(row, reason));
+        }
+        demonstration.starting_in(model, StateId(state as u32)).map_err(|error| starts.refuse_row(row, error))
+    };
+    demonstrations.into_iter().zip(states).enumerate().map(started).collect()
+}
+
+/// A mapping for contexts of this length.
+pub(crate) fn mapping_of(model: &Cmdp, dimension: usize, table: Table) -> Result<LinearMapping, Failure> {
+    table.expect_columns(model.n_features(), "one per feature of the model")?;
+    if table.n_rows() != dimension {
+        let reason = format!("has {} rows; expected {dimension}, one per number of a context", table.n_rows());
+        return Err(table.refuse(reason));
+    }
+    Ok(LinearMapping::new(dimension, model.n_features(), table.into_values())?)
+}

@@ -1,0 +1,209 @@
+//! The methods by name: the one place that knows them all.
+
+use crate::failure::Failure;
+use clap::{Args, ValueEnum};
+use coirl::learn::{
+    Adaptive, Average, Batch, BatchEllipsoid, Bundle, CuttingPlane, Ellipsoid, EvolutionStep, EvolutionStrategies,
+    Geometry, Method, MirrorDescent, Policies, ReplayedDescent, ReplayedEvolution, StepSize,
+};
+use coirl::nearest::nearest;
+
+/// How much of the largest value an agent may miss before a simulated expert objects, where nothing is said.
+const RELATIVE_TOLERANCE: f64 = 1e-3;
+
+/// A method that can be typed.
+pub(crate) struct Entry {
+    pub(crate) name: &'static str,
+    /// One line: when to choose it.
+    pub(crate) about: &'static str,
+    /// Whether it asks an expert about one context after the other; with a true mapping that is a simulated one.
+    pub(crate) interactive: bool,
+    /// From what was typed, and how much worse than the best an agent may be.
+    build: fn(&MethodArgs, f64) -> Result<Method, Failure>,
+}
+
+/// Every method; the first is the default. To add one, add an entry; one that asks an expert is `asks(entry(…))`.
+pub(crate) const METHODS: &[Entry] = &[
+    entry("adaptive", "start here: mirror descent with nothing to tune", |args, _| {
+        args.without_step_size()?;
+        Ok(Method::Adaptive(Adaptive { batch: args.batch() }))
+    }),
+    entry("bundle", "few or noisy demonstrations: the least loss, with a gap", |args, _| {
+        args.plain()?;
+        Ok(Method::Bundle(Bundle::default()))
+    }),
+    entry("psgd", "the paper's Algorithm 1; its bound: --full-batch --average before", |args, _| {
+        args.mirror_descent(Geometry::Ball)
+    }),
+    entry("psgd-sphere", "the same, normalised at every step as the paper prints it", |args, _| {
+        args.mirror_descent(Geometry::Sphere)
+    }),
+    entry("ew", "no weight is negative; slow without --step-multiplier 100", |args, _| {
+        args.mirror_descent(Geometry::Simplex)
+    }),
+    entry("es", "evolution strategies as published: one plan per step", |args, _| {
+        args.evolution(EvolutionStrategies::default())
+    }),
+    entry("es-resolved", "the same, planning for every perturbation", |args, _| {
+        args.evolution(EvolutionStrategies { policies: Policies::Resolved, ..EvolutionStrategies::default() })
+    }),
+    entry("es-literal", "the formula as the paper prints it; does not learn", |args, _| {
+        args.evolution(EvolutionStrategies::literal())
+    }),
+    asks(entry("cutting-plane", "an expert is asked: fewest demonstrations", |args, _| {
+        args.plain()?;
+        Ok(Method::CuttingPlane(CuttingPlane::default()))
+    })),
+    asks(entry("ellipsoid", "an expert is asked: Algorithm 2, with its count", |args, tolerance| {
+        args.plain()?;
+        Ok(Method::Ellipsoid(Ellipsoid { tolerance }))
+    })),
+    asks(entry("batch-ellipsoid", "an expert judges single actions: Algorithm 3", |args, tolerance| {
+        args.plain()?;
+        let (horizon, batch) = (args.roll_out, args.roll_outs);
+        Ok(Method::BatchEllipsoid(BatchEllipsoid { tolerance, horizon, batch, ..BatchEllipsoid::default() }))
+    })),
+    asks(entry("replayed-psgd", "an expert is asked: the paper's interactive PSGD", |args, _| {
+        args.plain()?;
+        Ok(Method::ReplayedDescent(ReplayedDescent::default()))
+    })),
+    asks(entry("replayed-es", "an expert is asked: the paper's interactive ES", |args, _| {
+        args.plain()?;
+        Ok(Method::ReplayedEvolution(ReplayedEvolution::default()))
+    })),
+];
+
+/// The entry of a method that asks an expert.
+const fn asks(entry: Entry) -> Entry {
+    Entry { interactive: true, ..entry }
+}
+
+const fn entry(
+    name: &'static str,
+    about: &'static str,
+    build: fn(&MethodArgs, f64) -> Result<Method, Failure>,
+) -> Entry {
+    Entry { name, about, interactive: false, build }
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Method")]
+pub(crate) struct MethodArgs {
+    /// Which method; see the table below
+    #[arg(long, value_name = "NAME", default_value = METHODS[0].name)]
+    method: String,
+    /// Demonstrations per step, in shuffled passes [default: one, in order]
+    #[arg(long, value_name = "N", conflicts_with = "full_batch")]
+    batch_size: Option<usize>,
+    /// Draw every mini-batch afresh, so that a demonstration may be drawn twice
+    #[arg(long, requires = "batch_size")]
+    repetition: bool,
+    /// All demonstrations at every step
+    #[arg(long)]
+    full_batch: bool,
+    /// Factor on the step size of the theory [default: 1]
+    #[arg(long, value_name = "X", allow_negative_numbers = true, conflicts_with = "step_size")]
+    step_multiplier: Option<f64>,
+    /// The theory's constant step, for the number of steps of this run
+    #[arg(long, conflicts_with = "step_size")]
+    constant_step: bool,
+    /// First step of a schedule in place of the theory's
+    #[arg(long, value_name = "A", allow_negative_numbers = true)]
+    step_size: Option<f64>,
+    /// Factor from one step of the schedule to the next [default: 1]
+    #[arg(long, value_name = "D", allow_negative_numbers = true, requires = "step_size")]
+    step_decay: Option<f64>,
+    /// Return the mean of the iterates before each step (the theorem), after each step (the published code), or the last
+    #[arg(long, value_name = "WHICH", value_enum, default_value_t = AverageArg::After)]
+    average: AverageArg,
+    /// How much value an agent may miss before an expert objects [default: 1e-3 of the largest value]
+    #[arg(long, value_name = "E", allow_negative_numbers = true)]
+    tolerance: Option<f64>,
+    /// Roll-outs per cut of batch-ellipsoid [default: the theorem's]
+    #[arg(long, value_name = "N")]
+    roll_outs: Option<usize>,
+    /// Transitions of a roll-out of batch-ellipsoid [default: the theorem's]
+    #[arg(long, value_name = "H")]
+    roll_out: Option<usize>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum AverageArg {
+    Before,
+    After,
+    Last,
+}
+
+impl MethodArgs {
+    /// The method that was typed.
+    pub(crate) fn entry(&self) -> Result<&'static Entry, Failure> {
+        METHODS.iter().find(|entry| entry.name == self.method).ok_or_else(|| {
+            let names: Vec<&str> = METHODS.iter().map(|entry| entry.name).collect();
+            let meant = nearest(&self.method, &names).unwrap_or_default();
+            let all = names.join(", ");
+            Failure::refused(format!(
+                "--method {}: there is no such method; did you mean {meant}? (all: {all})",
+                self.method
+            ))
+        })
+    }
+
+    /// The method with its settings; `scale` is the largest value there can be.
+    pub(crate) fn resolve(&self, entry: &Entry, scale: f64) -> Result<(Method, f64), Failure> {
+        let tolerance = self.tolerance.unwrap_or(RELATIVE_TOLERANCE * scale);
+        Ok(((entry.build)(self, tolerance)?, tolerance))
+    }
+
+    /// Which demonstrations a step looks at.
+    pub(crate) fn batch(&self) -> Batch {
+        match (self.batch_size, self.full_batch) {
+            (Some(size), _) if self.repetition => Batch::WithReplacement { size },
+            (Some(size), _) => Batch::WithoutReplacement { size },
+            (None, true) => Batch::Full,
+            (None, false) => Batch::InOrder,
+        }
+    }
+
+    /// Refuses options of methods that step.
+    fn plain(&self) -> Result<(), Failure> {
+        self.without_step_size()?;
+        if self.batch() == Batch::InOrder {
+            return Ok(());
+        }
+        Err(Failure::refused(format!("--method {} has no batches to set", self.method)))
+    }
+
+    fn evolution(&self, defaults: EvolutionStrategies) -> Result<Method, Failure> {
+        let step_size = match (self.step_size, self.step_multiplier) {
+            (Some(initial), _) => EvolutionStep::Schedule { initial, decay: self.step_decay.unwrap_or(1.0) },
+            (None, Some(factor)) => EvolutionStep::InverseRoot { factor: 0.1 * factor },
+            (None, None) => defaults.step_size,
+        };
+        if self.constant_step || self.average != AverageArg::After {
+            return Err(Failure::refused(format!("--method {} has its own average and no constant step", self.method)));
+        }
+        Ok(Method::EvolutionStrategies(EvolutionStrategies { step_size, batch: self.batch(), ..defaults }))
+    }
+
+    fn without_step_size(&self) -> Result<(), Failure> {
+        if self.step_multiplier.or(self.step_size).is_none() && !self.constant_step && self.average == AverageArg::After
+        {
+            return Ok(());
+        }
+        Err(Failure::refused(format!("--method {} has no step size and no average to set", self.method)))
+    }
+
+    fn mirror_descent(&self, geometry: Geometry) -> Result<Method, Failure> {
+        let step_size = match self.step_size {
+            Some(initial) => StepSize::Schedule { initial, decay: self.step_decay.unwrap_or(1.0) },
+            None if self.constant_step => StepSize::Constant { multiplier: self.step_multiplier.unwrap_or(1.0) },
+            None => StepSize::Theory { multiplier: self.step_multiplier.unwrap_or(1.0) },
+        };
+        let average = match self.average {
+            AverageArg::Before => Average::BeforeUpdate,
+            AverageArg::After => Average::AfterUpdate,
+            AverageArg::Last => Average::Last,
+        };
+        Ok(Method::MirrorDescent(MirrorDescent { geometry, step_size, average, batch: self.batch() }))
+    }
+}

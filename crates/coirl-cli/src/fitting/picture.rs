@@ -1,0 +1,77 @@
+//! The run as a picture: the loss against the steps and, where a truth is known, the value against the expert's.
+
+use coirl::learn::Record;
+use kuva::TickFormat;
+use kuva::backend::svg::SvgBackend;
+use kuva::prelude::{Figure, Layout, LegendPosition, LinePlot, Plot};
+
+const WIDTH: f64 = 520.0;
+const HEIGHT: f64 = 340.0;
+/// Values above this share of the expert's are told apart by more than whole percents.
+const CLOSE: f64 = 0.9;
+
+/// The SVG. Lines differ in their dashes and not only in colour, so that it can be printed.
+pub(crate) fn picture(history: &[Record], title: &str) -> String {
+    let mut panels: Vec<(Vec<Plot>, Layout)> = vec![losses(history)];
+    panels.extend(values(history));
+    let columns = panels.len();
+    let (plots, layouts): (Vec<Vec<Plot>>, Vec<Layout>) = panels.into_iter().unzip();
+    let figure = Figure::new(1, columns).with_title(title).with_title_size(16).with_cell_size(WIDTH, HEIGHT);
+    SvgBackend::new().render_scene(&figure.with_plots(plots).with_layouts(layouts).render())
+}
+
+/// Losses on a logarithmic axis where that is possible.
+fn losses(history: &[Record]) -> (Vec<Plot>, Layout) {
+    let series = [
+        ("on the demonstrations", points(history, |record| record.loss)),
+        ("validation", points(history, |record| record.validation_loss)),
+        ("test contexts", points(history, |record| record.score.map(|score| score.held_out_loss))),
+    ];
+    let positive = series.iter().flat_map(|(_, points)| points).all(|point| point.1 > 0.0);
+    let plots = lines(series);
+    let layout = layout(&plots, "loss per ‖W‖");
+    let layout = if positive { layout.with_log_y() } else { layout };
+    (plots, layout)
+}
+
+fn values(history: &[Record]) -> Option<(Vec<Plot>, Layout)> {
+    let series = [
+        ("value / expert's value", points(history, |record| record.score.map(|score| score.value_ratio))),
+        ("states with an optimal action", points(history, |record| record.score.map(|score| score.optimal_accuracy))),
+    ];
+    let least = series.iter().flat_map(|(_, points)| points).map(|point| point.1).fold(f64::INFINITY, f64::min);
+    let plots = lines(series);
+    if plots.is_empty() {
+        return None;
+    }
+    let decimals = if least > CLOSE { 1 } else { 0 };
+    let percent = move |share: f64| format!("{:.decimals$} %", 100.0 * share);
+    let format = TickFormat::Custom(std::sync::Arc::new(percent));
+    let layout =
+        layout(&plots, "share").with_y_tick_format(format).with_legend_position(LegendPosition::InsideBottomRight);
+    Some((plots, layout))
+}
+
+fn points(history: &[Record], of: impl Fn(&Record) -> Option<f64>) -> Vec<(f64, f64)> {
+    let point = |record: &Record| Some((record.step as f64, of(record).filter(|y| y.is_finite())?));
+    history.iter().filter_map(point).collect()
+}
+
+/// A line per series that has points, told apart by colour, width and dashes.
+fn lines<const N: usize>(series: [(&str, Vec<(f64, f64)>); N]) -> Vec<Plot> {
+    let styled = |line: LinePlot, number: usize| match number {
+        0 => line.with_color("#111111").with_stroke_width(2.2),
+        1 => line.with_color("#c2571a").with_stroke_width(2.0).with_dashed(),
+        _ => line.with_color("#1f6fb2").with_stroke_width(2.0).with_dotted(),
+    };
+    let filled = series.into_iter().filter(|(_, points)| !points.is_empty()).enumerate();
+    filled.map(|(i, (name, points))| styled(LinePlot::new().with_data(points).with_legend(name), i).into()).collect()
+}
+
+fn layout(plots: &[Plot], y_label: &str) -> Layout {
+    Layout::auto_from_plots(plots)
+        .with_x_label("steps")
+        .with_y_label(y_label)
+        .with_x_tick_format(TickFormat::Auto)
+        .with_legend_position(LegendPosition::InsideTopRight)
+}

@@ -1,0 +1,147 @@
+//! What a run came to: a small table for people, one object for programs.
+
+use crate::failure::Failure;
+use crate::numbers::{bound, count, short};
+use crate::text;
+use coirl::evaluate::Score;
+use coirl::learn::{Fitted, RunCertificate, Status};
+use coirl::mapping::LinearMapping;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::time::Duration;
+
+/// Widest mapping that is printed.
+const MOST_COLUMNS: usize = 8;
+/// Longest mapping that is printed.
+const MOST_ROWS: usize = 12;
+
+/// A finished run. Nothing in it varies from one run to the next, but what [`Report::write`] is told.
+#[derive(Serialize)]
+pub(crate) struct Report<'a> {
+    method: &'static str,
+    status: Status,
+    steps: u64,
+    demonstrations: u64,
+    planner_calls: u64,
+    #[serde(flatten)]
+    certificate: &'a RunCertificate,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    validation_loss: Option<f64>,
+    #[serde(flatten)]
+    score: Option<Score>,
+    /// Where the score was taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scored_on: Option<String>,
+    mapping: Vec<&'a [f64]>,
+    source: &'a str,
+    seed: u64,
+    digest: &'a str,
+    files: BTreeMap<&'static str, String>,
+    #[serde(skip)]
+    fitted: &'a Fitted,
+}
+
+impl<'a> Report<'a> {
+    pub(crate) fn new(
+        method: &'static str,
+        source: &'a str,
+        fitted: &'a Fitted,
+        score: Option<(Score, String)>,
+        validation_loss: Option<f64>,
+        files: BTreeMap<&'static str, String>,
+    ) -> Self {
+        Self {
+            method,
+            status: fitted.status,
+            steps: fitted.steps,
+            demonstrations: fitted.demonstrations,
+            planner_calls: fitted.planner_calls,
+            certificate: &fitted.certificate,
+            validation_loss,
+            score: score.as_ref().map(|(score, _)| *score),
+            scored_on: score.map(|(_, on)| on),
+            mapping: fitted.mapping.values().chunks_exact(fitted.mapping.n_features()).collect(),
+            source,
+            seed: fitted.settings.seed,
+            digest: &fitted.digest,
+            files,
+            fitted,
+        }
+    }
+
+    pub(crate) fn write(&self, out: &mut dyn Write, taken: Duration) -> Result<(), Failure> {
+        text::title(out, &format!("Learned from {}", self.source))?;
+        let mut rows: Vec<Vec<String>> = Vec::new();
+        let mut row = |what: &str, number: String, remark: &str| rows.push(vec![what.into(), number, remark.into()]);
+        row("method", self.method.into(), "");
+        let on = self.scored_on.as_deref().unwrap_or_default();
+        match (self.score, self.validation_loss) {
+            (Some(score), _) => row("held-out loss", short(score.held_out_loss), on),
+            (None, Some(loss)) => row("held-out loss", short(loss), "on the validation demonstrations"),
+            (None, None) => row("held-out loss", "–".into(), "give --true-mapping or --validation"),
+        }
+        if let (Some(_), Some(loss)) = (self.score, self.validation_loss) {
+            row("validation loss", short(loss), "on the validation demonstrations");
+        }
+        if let Some(loss) = self.certificate.loss {
+            row("loss", short(loss), "on the demonstrations, unexplained");
+        }
+        if let Some(score) = self.score {
+            row("value relative to the expert", percent(score.value_ratio), on);
+            row("accuracy", percent(score.accuracy), "states with the expert's action");
+            row("optimal actions", percent(score.optimal_accuracy), "states with an action as good");
+        }
+        row("demonstrations used", count(self.demonstrations as usize), "");
+        row("planner calls", count(self.planner_calls as usize), "of the learner, not of the scores");
+        row("steps", count(self.steps as usize), status_in_words(self.status));
+        if let Some(most) = self.certificate.bound {
+            row("bound", short(most), "see bound_says in the file");
+        }
+        if let Some(gap) = self.certificate.gap {
+            row("gap", short(gap), "to the least possible loss, at most");
+        }
+        if self.certificate.bias_bound > 0.0 {
+            row("bias", bound(self.certificate.bias_bound), "of estimated expectations, at most");
+        }
+        row("seconds", format!("{:.2}", taken.as_secs_f64()), "");
+        text::table(out, &["", "", ""], &[1], rows)?;
+        write_mapping(out, self.fitted)
+    }
+}
+
+/// The mapping with its names, where it fits the page.
+pub(crate) fn write_mapping(out: &mut dyn Write, fitted: &Fitted) -> Result<(), Failure> {
+    let (mapping, names): (&LinearMapping, _) = (&fitted.mapping, &fitted.names);
+    if mapping.n_features() > MOST_COLUMNS || mapping.dimension() > MOST_ROWS {
+        return Ok(());
+    }
+    let name = |list: &[String], i: usize| list.get(i).cloned().unwrap_or_else(|| i.to_string());
+    let features: Vec<String> = (0..mapping.n_features()).map(|j| name(&names.features, j)).collect();
+    let mut header = vec!["mapping"];
+    header.extend(features.iter().map(String::as_str));
+    let rows = mapping.values().chunks_exact(mapping.n_features()).enumerate().map(|(i, row)| {
+        std::iter::once(name(&names.contexts, i)).chain(row.iter().map(|w| format!("{w:.4}"))).collect()
+    });
+    let right: Vec<usize> = (1..=mapping.n_features()).collect();
+    writeln!(out)?;
+    Ok(text::table(out, &header, &right, rows.collect())?)
+}
+
+/// Why a run ended.
+pub(crate) fn status_in_words(status: Status) -> &'static str {
+    match status {
+        Status::Finished => "until the method was done",
+        Status::StepLimit => "as many as asked for",
+        Status::LossReached => "until the loss was reached",
+        Status::GapReached => "until the gap was reached",
+        Status::ValidationStalled => "until the validation loss stopped falling",
+        Status::Interrupted => "until the run was interrupted",
+    }
+}
+
+/// "99.985 %" rather than "100.0 %" for what is not all.
+fn percent(share: f64) -> String {
+    let percent = 100.0 * share;
+    if percent > 99.9 && share < 1.0 { format!("{percent:.3} %") } else { format!("{percent:.2} %") }
+}

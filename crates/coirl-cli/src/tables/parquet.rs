@@ -1,0 +1,82 @@
+//! Parquet: every column of numbers, in the order of the file.
+
+use super::Table;
+use super::columns::{Cells, Column};
+use crate::failure::Failure;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    ArrowPrimitiveType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,
+    UInt32Type, UInt64Type,
+};
+use arrow_array::{Array, ArrayRef};
+use arrow_schema::DataType;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use std::fs::File;
+use std::panic;
+use std::path::Path;
+
+pub(super) fn read(path: &Path) -> Result<Table, Failure> {
+    let cells = columns(path)?;
+    let (n_columns, n_rows) = (cells.columns.len(), cells.n_rows());
+    let mut values = Vec::with_capacity(n_columns * n_rows);
+    for row in 0..n_rows {
+        for column in &cells.columns {
+            let cell = column.cells[row].filter(|x| x.is_finite());
+            let found = column.cells[row].map_or("nothing".into(), |x| x.to_string());
+            let refuse = || cells.refuse(row, &column.name, format!("{found}; expected a finite number"));
+            values.push(cell.ok_or_else(refuse)?);
+        }
+    }
+    Ok(Table { path: path.to_owned(), n_columns: n_columns.max(1), values, lines: Vec::new() })
+}
+
+/// The columns with their names; cells may be missing.
+pub(super) fn columns(path: &Path) -> Result<Cells, Failure> {
+    // The Parquet library panics on some damaged files (a column of negative length, for one), which is no way to refuse.
+    let hook = panic::take_hook();
+    panic::set_hook(Box::new(|_| {}));
+    let read = panic::catch_unwind(|| read_columns(path));
+    panic::set_hook(hook);
+    read.unwrap_or_else(|_| Err(Failure::in_file(path, "is no readable .parquet file: it is damaged")))
+}
+
+fn read_columns(path: &Path) -> Result<Cells, Failure> {
+    let refuse =
+        |error: &dyn std::fmt::Display| Failure::in_file(path, format!("is no readable .parquet file: {error}"));
+    let file = File::open(path).map_err(|error| Failure::in_file(path, error))?;
+    let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| refuse(&error))?;
+    let names: Vec<String> = builder.schema().fields().iter().map(|field| field.name().clone()).collect();
+    let mut columns: Vec<Column> = names.into_iter().map(|name| Column { name, cells: Vec::new() }).collect();
+    for batch in builder.build().map_err(|error| refuse(&error))? {
+        let batch = batch.map_err(|error| refuse(&error))?;
+        for (column, array) in columns.iter_mut().zip(batch.columns()) {
+            append(array, &mut column.cells).ok_or_else(|| {
+                let reason = format!("column {} holds {}; expected numbers", column.name, array.data_type());
+                Failure::in_file(path, reason)
+            })?;
+        }
+    }
+    Ok(Cells { path: path.to_owned(), columns, lines: Vec::new() })
+}
+
+/// Appends the numbers of an array, or nothing where it holds something else.
+fn append(array: &ArrayRef, cells: &mut Vec<Option<f64>>) -> Option<()> {
+    fn of<T: ArrowPrimitiveType>(array: &ArrayRef, cells: &mut Vec<Option<f64>>, number: impl Fn(T::Native) -> f64) {
+        cells.extend(array.as_primitive::<T>().iter().map(|cell| cell.map(&number)));
+    }
+    match array.data_type() {
+        DataType::Float64 => of::<Float64Type>(array, cells, |x| x),
+        DataType::Float32 => of::<Float32Type>(array, cells, f64::from),
+        DataType::Int8 => of::<Int8Type>(array, cells, f64::from),
+        DataType::Int16 => of::<Int16Type>(array, cells, f64::from),
+        DataType::Int32 => of::<Int32Type>(array, cells, f64::from),
+        DataType::Int64 => of::<Int64Type>(array, cells, |x| x as f64),
+        DataType::UInt8 => of::<UInt8Type>(array, cells, f64::from),
+        DataType::UInt16 => of::<UInt16Type>(array, cells, f64::from),
+        DataType::UInt32 => of::<UInt32Type>(array, cells, f64::from),
+        DataType::UInt64 => of::<UInt64Type>(array, cells, |x| x as f64),
+        DataType::Null => cells.extend(std::iter::repeat_n(None, array.len())),
+        _ => return None,
+    }
+    Some(())
+}

@@ -1,0 +1,111 @@
+//! What was learned, as this library keeps it: a safetensors file whose `__metadata__` is
+//!
+//! ```json
+//! {"format": "coirl-fitted", "version": "1", "header": "<JSON>"}
+//! ```
+//!
+//! with the one tensor `mapping`, F64 `[d, k]`. The header holds everything else: status, certificate, settings as they were
+//! resolved, digest of the data, counts, names and history. Its numbers are written so that they read back as the same
+//! numbers. The same result gives the same bytes.
+
+use super::format_error;
+use super::safetensors::{Tensor, TensorFile, Values, write_tensors};
+use crate::error::{Error, Result};
+use crate::learn::{Fitted, Record, RunCertificate, Settings, Status};
+use crate::mapping::LinearMapping;
+use crate::model::Names;
+use std::borrow::Cow;
+use std::fs::File;
+use std::path::Path;
+
+const FORMAT: &str = "coirl-fitted";
+const VERSION: &str = "1";
+
+/// Everything but the mapping, in the order in which it is written.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Header<'a> {
+    dimension: usize,
+    n_features: usize,
+    status: Status,
+    steps: u64,
+    demonstrations: u64,
+    planner_calls: u64,
+    digest: Cow<'a, str>,
+    certificate: Cow<'a, RunCertificate>,
+    settings: Cow<'a, Settings>,
+    names: Cow<'a, Names>,
+    history: Cow<'a, [Record]>,
+}
+
+/// Writes what was learned. The file appears whole or not at all; see [`super::write_atomically`].
+pub fn write_fitted(path: &Path, fitted: &Fitted) -> Result<()> {
+    let (dimension, n_features) = (fitted.mapping.dimension(), fitted.mapping.n_features());
+    let header = Header {
+        dimension,
+        n_features,
+        status: fitted.status,
+        steps: fitted.steps,
+        demonstrations: fitted.demonstrations,
+        planner_calls: fitted.planner_calls,
+        digest: Cow::Borrowed(&fitted.digest),
+        certificate: Cow::Borrowed(&fitted.certificate),
+        settings: Cow::Borrowed(&fitted.settings),
+        names: Cow::Borrowed(&fitted.names),
+        history: Cow::Borrowed(&fitted.history),
+    };
+    let mapping = Tensor {
+        name: "mapping".into(),
+        shape: vec![dimension, n_features],
+        values: Values::F64(Cow::Borrowed(fitted.mapping.values())),
+    };
+    write_tensors(path, FORMAT, VERSION, &header, &[mapping])
+}
+
+/// Reads what was learned. Refuses, naming the file, what is damaged, of another version or something else.
+pub fn read_fitted(path: &Path) -> Result<Fitted> {
+    let mut tensors = open(path)?;
+    let header: Header<'static> = tensors.header(FORMAT, VERSION)?;
+    let values = tensors.matrix("mapping", header.dimension)?;
+    tensors.check_all_read()?;
+    let mapping = LinearMapping::new(header.dimension, header.n_features, values).map_err(|e| e.in_file(path))?;
+    check_names(&header).map_err(|reason| format_error(path, reason))?;
+    Ok(Fitted {
+        mapping,
+        status: header.status,
+        certificate: header.certificate.into_owned(),
+        history: header.history.into_owned(),
+        settings: header.settings.into_owned(),
+        names: header.names.into_owned(),
+        digest: header.digest.into_owned(),
+        demonstrations: header.demonstrations,
+        planner_calls: header.planner_calls,
+        steps: header.steps,
+    })
+}
+
+/// Whether a file says that it holds what was learned, rather than a model or something else.
+pub fn is_fitted(path: &Path) -> bool {
+    open(path).is_ok_and(|tensors| tensors.format() == Some(FORMAT))
+}
+
+fn open(path: &Path) -> Result<TensorFile> {
+    let io_error = |source| Error::Io { path: path.to_owned(), source };
+    let metadata = std::fs::metadata(path).map_err(io_error)?;
+    if !metadata.is_file() {
+        return Err(format_error(path, "is no file; expected a .safetensors file"));
+    }
+    TensorFile::open(path, File::open(path).map_err(io_error)?, metadata.len())
+}
+
+/// Whoever prints the mapping looks names up by its rows and columns.
+fn check_names(header: &Header<'_>) -> Result<(), String> {
+    let lists =
+        [("feature", &header.names.features, header.n_features), ("context", &header.names.contexts, header.dimension)];
+    for (what, names, n) in lists {
+        if !names.is_empty() && names.len() != n {
+            return Err(format!("has {} {what} names for a mapping that has {n}", names.len()));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,163 @@
+//! What was learned, on disk: bit for bit, refused when damaged, never a panic.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+use coirl::artifact::{
+    is_fitted, read_checkpoint, read_fitted, read_model, write_checkpoint, write_fitted, write_model,
+};
+use coirl::demos::{Demonstration, Estimator, Expert, SimulatedExpert, Train};
+use coirl::domains::Garnet;
+use coirl::evaluate::Examination;
+use coirl::learn::{Checkpoint, Fitted, Problem, Record, Recorder, Settings, Snapshot, Watch, fit, resume};
+use coirl::mapping::LinearMapping;
+use coirl::model::{Cmdp, ContextSpace};
+use std::ops::ControlFlow;
+
+/// Keeps the checkpoint after some steps, and stops there where asked to.
+struct Keeper {
+    after: u64,
+    stop: bool,
+    kept: Option<Checkpoint>,
+}
+
+impl Recorder for Keeper {
+    fn step(&mut self, record: &Record, snapshot: &Snapshot<'_>) -> coirl::Result<ControlFlow<()>> {
+        if record.step != self.after {
+            return Ok(ControlFlow::Continue(()));
+        }
+        self.kept = Some(snapshot.checkpoint()?);
+        Ok(if self.stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    }
+}
+
+fn model() -> Cmdp {
+    let model = Garnet { n_states: 12, n_features: 3, seed: 5, ..Garnet::default() }.build().unwrap();
+    model.with_context_space(ContextSpace::Simplex { dimension: 2 }).unwrap()
+}
+
+fn run(model: &Cmdp, keeper: &mut Keeper, from: Option<Checkpoint>) -> Fitted {
+    let truth = LinearMapping::new(2, 3, vec![0.3, -0.2, 0.1, 0.7, 0.5, -0.4]).unwrap();
+    let expert = SimulatedExpert::new(model, truth.clone(), 0.0, 1).unwrap();
+    let contexts = model.context_space().sample(8, 3).unwrap();
+    let shown = contexts.iter().enumerate().map(|(i, context)| {
+        let mdp = model.mdp(context).unwrap();
+        // Nobody is as bad as this, so the expert always shows how it is done.
+        let answer = expert.answer(i as u64, context, &mdp, &[-1e9, 1e9, 0.0]).unwrap();
+        let coirl::demos::Answer::Demonstration(mu) = answer else { return None };
+        Demonstration::from_feature_expectations(model, context.clone(), mu).ok()
+    });
+    let train = Train::new(shown.flatten().collect());
+    let problem = Problem::new(model, &train, &Estimator::default()).unwrap();
+    let examination = Examination::new(model, &truth, contexts).unwrap();
+    let watch = Watch { examination: Some(&examination), validation: None };
+    match from {
+        None => fit(&problem, &Settings { record_every: 2, ..Settings::default() }, watch, keeper).unwrap(),
+        Some(checkpoint) => resume(&problem, checkpoint, watch, keeper).unwrap(),
+    }
+}
+
+fn fitted() -> (Fitted, Checkpoint) {
+    let mut keeper = Keeper { after: 3, stop: false, kept: None };
+    let fitted = run(&model(), &mut keeper, None);
+    (fitted, keeper.kept.unwrap())
+}
+
+#[test]
+fn what_is_written_is_read_bit_for_bit() {
+    let folder = tempfile::tempdir().unwrap();
+    let (first, second) = (folder.path().join("a.safetensors"), folder.path().join("b.safetensors"));
+    let (mut fitted, _) = fitted();
+    assert!(fitted.history.len() > 2 && fitted.history.iter().all(|record| record.score.is_some()));
+    // Infinite bounds are honest answers and must survive.
+    fitted.certificate.bias_bound = f64::INFINITY;
+    fitted.history[1].gap = Some(f64::INFINITY);
+    write_fitted(&first, &fitted).unwrap();
+    let read = read_fitted(&first).unwrap();
+    assert_eq!(read, fitted);
+    let bits = |fitted: &Fitted| fitted.mapping.values().iter().map(|w| w.to_bits()).collect::<Vec<_>>();
+    assert_eq!(bits(&read), bits(&fitted));
+    write_fitted(&second, &read).unwrap();
+    assert_eq!(std::fs::read(&first).unwrap(), std::fs::read(&second).unwrap());
+    assert!(is_fitted(&first) && !is_fitted(folder.path()));
+}
+
+#[test]
+fn a_checkpoint_on_disk_resumes_to_the_same_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("checkpoint.json");
+    let (whole, _) = fitted();
+    let mut keeper = Keeper { after: 3, stop: true, kept: None };
+    run(&model(), &mut keeper, None);
+    write_checkpoint(&path, keeper.kept.as_ref().unwrap()).unwrap();
+    let read = read_checkpoint(&path).unwrap();
+    assert_eq!(Some(&read), keeper.kept.as_ref());
+    let resumed = run(&model(), &mut Keeper { after: 0, stop: false, kept: None }, Some(read));
+    let (first, second) = (folder.path().join("a.safetensors"), folder.path().join("b.safetensors"));
+    write_fitted(&first, &whole).unwrap();
+    write_fitted(&second, &resumed).unwrap();
+    assert_eq!(std::fs::read(&first).unwrap(), std::fs::read(&second).unwrap());
+}
+
+#[test]
+fn damaged_files_are_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let (fitted, checkpoint) = fitted();
+    let path = folder.path().join("damaged.safetensors");
+    write_fitted(&path, &fitted).unwrap();
+    let whole = std::fs::read(&path).unwrap();
+    for n in 0..whole.len() {
+        std::fs::write(&path, &whole[..n]).unwrap();
+        let error = read_fitted(&path).unwrap_err().to_string();
+        assert!(error.contains("damaged.safetensors"), "{n}: {error}");
+    }
+    for i in 0..whole.len() {
+        let mut bytes = whole.clone();
+        bytes[i] ^= [0x01, 0x80, 0xff][i % 3];
+        std::fs::write(&path, &bytes).unwrap();
+        // Whatever comes out is finite, whole and of the shape it says.
+        if let Ok(read) = read_fitted(&path) {
+            assert_eq!(read.mapping.values().len(), read.mapping.dimension() * read.mapping.n_features());
+            assert!(read.mapping.values().iter().all(|w| w.is_finite()));
+        }
+    }
+    let path = folder.path().join("checkpoint.json");
+    write_checkpoint(&path, &checkpoint).unwrap();
+    let whole = std::fs::read(&path).unwrap();
+    for n in 0..whole.len() - 1 {
+        std::fs::write(&path, &whole[..n]).unwrap();
+        let error = read_checkpoint(&path).unwrap_err().to_string();
+        assert!(error.contains("checkpoint.json"), "{n}: {error}");
+    }
+}
+
+#[test]
+fn other_versions_and_other_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let (fitted, checkpoint) = fitted();
+    let path = folder.path().join("later.safetensors");
+    write_fitted(&path, &fitted).unwrap();
+    let text = String::from_utf8_lossy(&std::fs::read(&path).unwrap()).into_owned();
+    assert!(text.contains("\"version\":\"1\""));
+    let mut bytes = std::fs::read(&path).unwrap();
+    let at = bytes.windows(13).position(|window| window == b"\"version\":\"1\"").unwrap();
+    bytes[at + 11] = b'9';
+    std::fs::write(&path, bytes).unwrap();
+    let error = read_fitted(&path).unwrap_err().to_string();
+    assert!(error.contains("version \"9\"") && error.contains("version \"1\""), "{error}");
+
+    let model_file = folder.path().join("model.safetensors");
+    write_model(&model_file, &model()).unwrap();
+    let error = read_fitted(&model_file).unwrap_err().to_string();
+    assert!(error.contains("coirl-model") && error.contains("coirl-fitted"), "{error}");
+    write_fitted(&path, &fitted).unwrap();
+    let error = read_model(&path).unwrap_err().to_string();
+    assert!(error.contains("coirl-model") && error.contains("coirl-fitted"), "{error}");
+
+    let path = folder.path().join("checkpoint.json");
+    write_checkpoint(&path, &Checkpoint { version: 7, ..checkpoint }).unwrap();
+    let error = read_checkpoint(&path).unwrap_err().to_string();
+    assert!(error.contains("checkpoint.json") && error.contains("version 7"), "{error}");
+    for foreign in ["{}", "[1, 2]", "{\"format\": \"other\", \"checkpoint\": {}}", "hello"] {
+        std::fs::write(&path, foreign).unwrap();
+        assert!(read_checkpoint(&path).unwrap_err().to_string().contains("checkpoint.json"), "{foreign}");
+    }
+}
