@@ -199,7 +199,8 @@ pub(crate) fn run(args: &FitArgs, global: &Global) -> Result<Outcome, Failure> {
         (Some(examination), Some(on)) => Some((examination.score(&fitted.mapping)?, on)),
         _ => None,
     };
-    let validation_loss = validation.as_ref().map(|problem| problem.unit_loss(fitted.mapping.values())).transpose()?;
+    let validation_loss =
+        validation.as_ref().map(|problem| problem.unit_loss(fitted.mapping.values())).transpose()?.flatten();
     let files = write_files(&folder, &fitted, entry.name, extra_history)?;
     // Only what another run left behind can be missing here.
     let _ = std::fs::remove_file(&checkpoint_file);

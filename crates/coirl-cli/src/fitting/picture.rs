@@ -25,7 +25,7 @@ fn losses(history: &[Record]) -> (Vec<Plot>, Layout) {
     let series = [
         ("on the demonstrations", points(history, |record| record.loss)),
         ("validation", points(history, |record| record.validation_loss)),
-        ("test contexts", points(history, |record| record.score.map(|score| score.held_out_loss))),
+        ("test contexts", points(history, |record| record.score.and_then(|score| score.held_out_loss))),
     ];
     let positive = series.iter().flat_map(|(_, points)| points).all(|point| point.1 > 0.0);
     let plots = lines(series);

@@ -77,12 +77,15 @@ impl<'a> Report<'a> {
         row("method", self.method.into(), "");
         let on = self.scored_on.as_deref().unwrap_or_default();
         match (self.score, self.validation_loss) {
-            (Some(score), _) => row("held-out loss", short(score.held_out_loss), on),
+            (Some(score), _) => row("held-out loss", score.held_out_loss.map_or("–".into(), short), on),
             (None, Some(loss)) => row("held-out loss", short(loss), "on the validation demonstrations"),
             (None, None) => row("held-out loss", "–".into(), "give --true-mapping or --validation"),
         }
         if let (Some(_), Some(loss)) = (self.score, self.validation_loss) {
             row("validation loss", short(loss), "on the validation demonstrations");
+        }
+        if self.fitted.mapping.values().iter().all(|w| *w == 0.0) {
+            row("mapping", "0".into(), "nothing was learned: every policy explains it");
         }
         if let Some(loss) = self.certificate.loss {
             row("loss", short(loss), "on the demonstrations, unexplained");

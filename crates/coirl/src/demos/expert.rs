@@ -103,6 +103,11 @@ impl SimulatedExpert {
         self.truth.with_values(values)
     }
 
+    /// Paths of the expert's own, independent of those that others draw with the same seed.
+    fn path_seed(&self) -> u64 {
+        stream(self.seed, "expert's paths", 0).random()
+    }
+
     fn plan(&self, query: u64, context: &Context, mdp: &Mdp<'_>) -> Result<(Vec<f64>, Reward, Plan)> {
         let weights = self.mapping(query).weights(context)?;
         let reward = mdp.reward(&weights)?;
@@ -124,7 +129,7 @@ impl Expert for SimulatedExpert {
         let gamma = mdp.criterion().discount();
         for i in 0..n {
             let number = query.wrapping_mul(n as u64).wrapping_add(i as u64);
-            let path = Trajectory::sample(mdp, &plan.policy, transitions, self.seed, number)?;
+            let path = Trajectory::sample(mdp, &plan.policy, transitions, self.path_seed(), number)?;
             let sum = path.discounted_features(mdp, gamma)?;
             mean.iter_mut().zip(&sum).for_each(|(m, x)| *m += x / n as f64);
         }
@@ -162,7 +167,7 @@ impl Expert for SimulatedExpert {
         transitions: usize,
     ) -> Result<Trajectory> {
         let (_, _, plan) = self.plan(query, context, mdp)?;
-        Trajectory::sample(&mdp.clone().starting_in(from)?, &plan.policy, transitions, self.seed, query)
+        Trajectory::sample(&mdp.clone().starting_in(from)?, &plan.policy, transitions, self.path_seed(), query)
     }
 }
 

@@ -25,8 +25,8 @@ pub struct Score {
     pub accuracy: f64,
     /// Share of all states in which the agent's action is optimal, ties included.
     pub optimal_accuracy: f64,
-    /// Mean of f(c)·(μ − μ*) / ‖W‖: the loss of the mapping itself.
-    pub held_out_loss: f64,
+    /// Mean of f(c)·(μ − μ*) / ‖W‖: the loss of the mapping itself; nothing for W = 0.
+    pub held_out_loss: Option<f64>,
 }
 
 /// The expert's side of an examination, computed once.
@@ -133,7 +133,7 @@ impl<'a> Examination<'a> {
             relative_value: (value - self.uniform_value) / (self.expert_value - self.uniform_value),
             accuracy: same as f64 / decisions,
             optimal_accuracy: good as f64 / decisions,
-            held_out_loss: if size > 0.0 { loss / size } else { 0.0 },
+            held_out_loss: (size > 0.0).then(|| loss / size),
         })
     }
 }

@@ -17,6 +17,10 @@ pub struct Adaptive {
     pub batch: Batch,
 }
 
+/// Steps to take over exact demonstrations where nothing is said, and the passes that may take.
+const STEPS: u64 = 1000;
+const MOST_PASSES: u64 = 10;
+
 /// What the method keeps.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -74,7 +78,10 @@ impl Algorithm for State {
     }
 
     fn default_steps(own: &Adaptive, problem: &Problem<'_>) -> u64 {
-        own.batch.steps_per_pass(problem.len())
+        let pass = own.batch.steps_per_pass(problem.len());
+        // More passes come nearer to the least loss on the demonstrations: that is worth having where they are exact, and
+        // follows the noise where they are not.
+        if problem.is_exact() { pass * STEPS.div_ceil(pass).clamp(1, MOST_PASSES) } else { pass }
     }
 
     fn bound(&self, _own: &Adaptive, _problem: &Problem<'_>, _steps: u64) -> Result<(Option<f64>, String)> {

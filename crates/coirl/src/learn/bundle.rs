@@ -1,12 +1,16 @@
 //! A proximal bundle method on the full loss, for demonstrations that may be noisy.
 //!
 //! ```text
-//! minimise  Loss(W)   over   ⟨W, Ḡ⟩ = 1,  ‖W‖₂ ≤ R,        Ḡ = mean of c ⊙ (μ* − μ^uniform).
+//! minimise  Loss(W) + κ‖W‖₂   over   ⟨W, Ḡ⟩ = 1,  ‖W‖₂ ≤ R,        Ḡ = mean of c ⊙ (μ* − μ^uniform).
 //! ```
+//!
+//! κ is the standard error of Ḡ over the demonstrations: Loss(W) + κ‖W‖ is the largest loss that demonstrations as far from
+//! these as the next sample would be can have. With κ = 0 the minimiser follows the noise of a few trajectories; this way it
+//! keeps to what they agree on, and as demonstrations grow in number κ vanishes by itself.
 //!
 //! The normalisation is convex, excludes W = 0 and keeps signs: it asks that, under W, the experts do better than acting at
 //! random by one. On it the loss is bounded below by −1, whatever the noise. Every evaluation gives a cut Loss(W) ≥ g·W that
-//! holds everywhere (the loss is homogeneous); the next mapping minimises the largest cut plus ‖W − Ŵ‖²/(2τ), a quadratic
+//! holds everywhere (both terms are homogeneous); the next mapping minimises the largest cut plus ‖W − Ŵ‖²/(2τ), a quadratic
 //! programme in as many variables as there are cuts. The multipliers λ of its solution give a certified lower bound, the
 //! least of Σλ_j g_j·W over the set in closed form, and so the gap that is reported. Each step plans for all demonstrations.
 
@@ -311,7 +315,8 @@ impl Algorithm for State {
     fn bound(&self, _own: &Bundle, _problem: &Problem<'_>, _steps: u64) -> Result<(Option<f64>, String)> {
         let signal = self.reference_size / self.reference_noise.max(f64::MIN_POSITIVE);
         let mut says = format!(
-            "the gap is to the least loss among mappings under which the experts beat chance by one; ‖G‖ = {:.4} ± {:.4}",
+            "the gap is to the least of Loss(W) + k|W| among mappings under which the experts beat chance by one; \
+             |G| = {:.4} +- {:.4}",
             self.reference_size, self.reference_noise
         );
         if signal < 2.0 {

@@ -255,10 +255,10 @@ impl<S> Driver<'_, '_, S> {
         check_finite("mapping", &mapping)?;
         let before = self.problem.planner_calls();
         if self.settings.record_loss && self.problem.has_demonstrations() {
-            record.loss = Some(self.problem.unit_loss(&mapping)?);
+            record.loss = self.problem.unit_loss(&mapping)?;
         }
         if let Some(validation) = self.watch.validation {
-            record.validation_loss = Some(validation.unit_loss(&mapping)?);
+            record.validation_loss = validation.unit_loss(&mapping)?;
         }
         if let Some(examination) = self.watch.examination {
             record.score = Some(examination.score(&self.shaped(mapping))?);
@@ -290,7 +290,7 @@ impl<S> Driver<'_, '_, S> {
     ) -> Result<RunCertificate> {
         let problem = self.problem;
         let known = self.settings.record_loss && problem.has_demonstrations();
-        let loss_of = |mapping: &[f64]| known.then(|| problem.unit_loss(mapping)).transpose();
+        let loss_of = |mapping: &[f64]| if known { problem.unit_loss(mapping) } else { Ok(None) };
         let loss = loss_of(mapping)?;
         let (bound, bound_says) = state.bound(self.own, problem, steps)?;
         Ok(RunCertificate {

@@ -229,13 +229,13 @@ impl<'a> Problem<'a> {
         Ok(Loss { value: dot(mapping, &subgradient), subgradient })
     }
 
-    /// Loss(W) / ‖W‖₂ on all demonstrations; zero for W = 0.
-    pub fn unit_loss(&self, mapping: &[f64]) -> Result<f64> {
+    /// Loss(W) / ‖W‖₂ on all demonstrations; nothing for W = 0, whose loss of zero says nothing.
+    pub fn unit_loss(&self, mapping: &[f64]) -> Result<Option<f64>> {
         let size = norm(mapping);
         if size == 0.0 {
-            return Ok(0.0);
+            return Ok(None);
         }
-        Ok(self.loss(mapping, &self.all())?.value / size)
+        Ok(Some(self.loss(mapping, &self.all())?.value / size))
     }
 
     /// Every index.
