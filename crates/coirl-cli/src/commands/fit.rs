@@ -35,10 +35,15 @@ gives the same bytes, whatever the threads. Ctrl-C saves: the same command with 
 fn examples() -> String {
     let mut page = String::from("Which method:\n");
     for entry in METHODS {
-        page.push_str(&format!("  {:<15} {}\n", entry.name, entry.about));
+        page.push_str(&format!("  {:<16} {}\n", entry.name, entry.about));
     }
     page.push_str(
         "
+Methods that ask an expert go through the contexts one by one and learn only
+from demonstrations that the expert gives when the agent does badly. With
+--true-mapping the expert is simulated; without, it is the record, which
+objects whenever the agent acts differently.
+
 Examples:
   coirl fit
   coirl fit --method ew --step-multiplier 100 --json

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::models;
 use crate::tables::Table;
 use clap::{Args, ValueEnum};
-use coirl::demos::{Demonstration, Estimator, Trajectory};
+use coirl::demos::{Demonstration, Estimator, Trajectory, truncation_horizon};
 use coirl::mapping::LinearMapping;
 use coirl::model::{Cmdp, Context, StateId};
 use std::path::{Path, PathBuf};
@@ -35,6 +35,9 @@ pub(crate) struct DataArgs {
     /// Use the first H transitions of every trajectory
     #[arg(long, value_name = "H", requires = "trajectories")]
     horizon: Option<usize>,
+    /// Use as many transitions as leave a discounted tail of at most E, instead of --horizon
+    #[arg(long, value_name = "E", allow_negative_numbers = true, conflicts_with = "horizon")]
+    tail: Option<f64>,
     /// The expert's mapping, for scoring: a row per context number, a column per feature
     #[arg(long, value_name = "FILE")]
     true_mapping: Option<PathBuf>,
@@ -122,9 +125,17 @@ impl DataArgs {
         Ok(Data { model, demonstrations, estimator: self.estimator(), truth, source })
     }
 
+    /// Transitions to use of every trajectory, where that was said.
+    fn transitions(&self, model: &Cmdp) -> Result<Option<usize>, Failure> {
+        match self.tail {
+            Some(tail) => Ok(Some(truncation_horizon(model.criterion().discount(), tail)?)),
+            None => Ok(self.horizon),
+        }
+    }
+
     fn estimator(&self) -> Estimator {
         match self.estimator {
-            EstimatorArg::Truncated => Estimator::Truncated { horizon: self.horizon },
+            EstimatorArg::Truncated => Estimator::Truncated { horizon: None },
             EstimatorArg::Geometric => Estimator::Geometric,
             EstimatorArg::ControlVariate => Estimator::ControlVariate,
         }
@@ -136,10 +147,11 @@ impl DataArgs {
         contexts: &[Context],
         path: &Path,
     ) -> Result<Vec<Demonstration>, Failure> {
-        let shortened = |trajectory: Trajectory| match (self.horizon, self.estimator) {
-            (Some(_), EstimatorArg::Geometric) => {
-                Err(Failure::refused("--horizon would cut what --estimator geometric adds up; give one of them"))
-            }
+        let transitions = self.transitions(model)?;
+        let shortened = |trajectory: Trajectory| match (transitions, self.estimator) {
+            (Some(_), EstimatorArg::Geometric) => Err(Failure::refused(
+                "--horizon or --tail would cut what --estimator geometric adds up; give one of them",
+            )),
             (Some(horizon), _) => Ok(trajectory.truncated(horizon)),
             (None, _) => Ok(trajectory),
         };

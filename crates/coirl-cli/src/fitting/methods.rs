@@ -32,7 +32,7 @@ pub(crate) const METHODS: &[Entry] = &[
         args.plain()?;
         Ok(Method::Bundle(Bundle::default()))
     }),
-    entry("psgd", "the paper's Algorithm 1; its bound: --full-batch --average before", |args, _| {
+    entry("psgd", "Algorithm 1; for its bound --full-batch --average before", |args, _| {
         args.mirror_descent(Geometry::Ball)
     }),
     entry("psgd-sphere", "the same, normalised at every step as the paper prints it", |args, _| {
@@ -60,7 +60,7 @@ pub(crate) const METHODS: &[Entry] = &[
     })),
     asks(entry("batch-ellipsoid", "an expert judges single actions: Algorithm 3", |args, tolerance| {
         args.plain()?;
-        let (horizon, batch) = (args.roll_out, args.roll_outs);
+        let (horizon, batch) = (args.roll_out_length, args.roll_outs);
         Ok(Method::BatchEllipsoid(BatchEllipsoid { tolerance, horizon, batch, ..BatchEllipsoid::default() }))
     })),
     asks(entry("replayed-psgd", "an expert is asked: the paper's interactive PSGD", |args, _| {
@@ -124,7 +124,7 @@ pub(crate) struct MethodArgs {
     roll_outs: Option<usize>,
     /// Transitions of a roll-out of batch-ellipsoid [default: the theorem's]
     #[arg(long, value_name = "H")]
-    roll_out: Option<usize>,
+    roll_out_length: Option<usize>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

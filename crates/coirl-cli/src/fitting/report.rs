@@ -99,7 +99,7 @@ impl<'a> Report<'a> {
         row("planner calls", count(self.planner_calls as usize), "of the learner, not of the scores");
         row("steps", count(self.steps as usize), status_in_words(self.status));
         if let Some(most) = self.certificate.bound {
-            row("bound", short(most), "see bound_says in the file");
+            row("bound", short(most), "see below");
         }
         if let Some(gap) = self.certificate.gap {
             row("gap", short(gap), "to the least possible loss, at most");
@@ -109,7 +109,11 @@ impl<'a> Report<'a> {
         }
         row("seconds", format!("{:.2}", taken.as_secs_f64()), "");
         text::table(out, &["", "", ""], &[1], rows)?;
-        write_mapping(out, self.fitted)
+        write_mapping(out, self.fitted)?;
+        if self.certificate.bound.is_some() {
+            writeln!(out, "\nbound: {}", self.certificate.bound_says)?;
+        }
+        Ok(())
     }
 }
 
