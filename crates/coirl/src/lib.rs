@@ -17,7 +17,7 @@
 //! ```
 //!
 //! Every method that learns f needs the same inner loop: plan for a reward, get μ. This crate provides that loop, the
-//! models it runs on and their files.
+//! models it runs on, the methods themselves and files for all of it.
 //!
 //! | symbol | meaning | here |
 //! |---|---|---|
@@ -30,28 +30,41 @@
 //! | f_W | reward mapping | [`mapping::LinearMapping`] |
 //! | π | policy | [`plan::Policy`] |
 //! | V, Q | values | [`plan::Plan`], [`plan::evaluate::q_values`] |
+//! | μ* | what was seen of an expert | [`demos::Demonstration`], [`demos::Estimator`] |
+//! | Loss, g | the loss and its subgradient | [`learn::Problem`] |
+//! | W | what a method learns | [`learn::fit`], [`learn::Fitted`] |
 //! | μ, ψ | feature expectations, from the start and from every state | [`plan::evaluate`] |
 //!
 //! # Example
 //!
-//! Plan for two drivers: one in a hurry, one who minds collisions.
+//! Watch a driver who minds collisions in three contexts, learn why, and plan for a context that nobody has seen.
 //!
 //! ```
+//! use coirl::demos::{Demonstration, Estimator, Train};
 //! use coirl::domains::Driving;
+//! use coirl::learn::{Problem, Settings, Watch, fit};
 //! use coirl::mapping::LinearMapping;
 //! use coirl::plan::{Planner, evaluate};
 //!
 //! let model = Driving::default().build()?;
 //! // One row per priority (speed, collisions, staying on the road), one column per feature.
-//! let mapping = LinearMapping::new(3, 3, vec![1.0, 0.0, 0.0, 0.0, -4.0, 0.0, 0.0, 0.0, -2.0])?;
-//! for priorities in [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1]] {
+//! let truth = LinearMapping::new(3, 3, vec![1.0, 0.0, 0.0, 0.0, -4.0, 0.0, 0.0, 0.0, -2.0])?;
+//! let act = |mapping: &LinearMapping, priorities: [f64; 3]| {
 //!     let context = model.context_space().context(priorities)?;
 //!     let mdp = model.mdp(&context)?;
 //!     let plan = Planner::default().plan(&mdp, &mdp.reward(&mapping.weights(&context)?)?)?;
-//!     let mu = evaluate::feature_expectations(&mdp, &plan.policy)?;
-//!     assert!(plan.certificate.suboptimality_bound < 1e-9);
-//!     assert_eq!(mu.len(), 3);
+//!     Ok::<_, coirl::Error>((context, evaluate::feature_expectations(&mdp, &plan.policy)?))
+//! };
+//! let mut seen = Vec::new();
+//! for priorities in [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]] {
+//!     let (context, mu) = act(&truth, priorities)?;
+//!     seen.push(Demonstration::from_feature_expectations(&model, context, mu)?);
 //! }
+//! let problem = Problem::new(&model, &Train::new(seen), &Estimator::default())?;
+//! let fitted = fit(&problem, &Settings::default(), Watch::default(), &mut ())?;
+//! assert!(fitted.certificate.loss.is_some_and(|loss| loss < 0.1));
+//! let (_, mu) = act(&fitted.mapping, [0.4, 0.3, 0.3])?;
+//! assert_eq!(mu.len(), 3);
 //! # Ok::<(), coirl::Error>(())
 //! ```
 
@@ -69,3 +82,8 @@ pub mod plan;
 mod random;
 
 pub use error::{Error, Result};
+
+/// The example of the README compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

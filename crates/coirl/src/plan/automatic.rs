@@ -79,7 +79,7 @@ fn run(problem: &Problem<'_>, mut values: Vec<f64>, tolerance: f64, limits: Limi
             // not fall, policies are evaluated outright from here on: policy iteration, which ends.
             stalls += usize::from(now > 0.9 * least);
             least = least.min(now);
-            if (tolerance / now).ln() / gamma.ln() <= PATIENT_BACKUPS {
+            if gamma < 1.0 && (tolerance / now).ln() / gamma.ln() <= PATIENT_BACKUPS {
                 for _ in 0..PATIENT_SWEEPS {
                     buffers.matrix.sweep(&state.values, &mut state.backed);
                     std::mem::swap(&mut state.values, &mut state.backed);
