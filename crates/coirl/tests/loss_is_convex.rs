@@ -1,11 +1,14 @@
-//! Lemma 1 and Theorem 1 as properties over random contextual models with exact demonstrations.
+//! Lemma 1 and Theorems 1 and 2 as properties over random contextual models with exact demonstrations.
 #![allow(clippy::unwrap_used)] // a failed unwrap is a failed test
 
 mod demonstrated;
 
 use coirl::demos::Estimator;
 use coirl::domains::Garnet;
-use coirl::learn::{Average, Batch, Geometry, Method, MirrorDescent, Problem, Settings, StepSize, Watch, fit};
+use coirl::learn::{
+    Average, Batch, EvolutionStep, EvolutionStrategies, EvolutionTheorem, Geometry, Method, MirrorDescent,
+    Perturbation, Policies, Problem, Region, Settings, StepSize, Watch, fit,
+};
 use coirl::mapping::LinearMapping;
 use coirl::model::{Cmdp, Context, ContextSpace};
 use demonstrated::{exact, signed_point, simplex_point, train};
@@ -126,4 +129,53 @@ fn bounds_are_kept_to_where_they_hold() {
     assert_eq!(bound_of(Geometry::Ball, Average::BeforeUpdate, Batch::InOrder), None);
     assert_eq!(bound_of(Geometry::Sphere, Average::BeforeUpdate, Batch::Full), None);
     assert_eq!(bound_of(Geometry::Simplex, Average::BeforeUpdate, Batch::Full), None);
+}
+
+#[test]
+fn perturbations_find_the_subgradient() {
+    let model = model(6);
+    let contexts = model.context_space().sample(4, 6).unwrap();
+    let problem = problem(&model, &signed_point(D * K, 6), &contexts);
+    let start: Vec<f64> = signed_point(D * K, 7).iter().map(|x| 0.1 * x).collect();
+    let truth = problem.loss(&start, &problem.all()).unwrap().subgradient;
+    let size = dot(&truth, &truth).sqrt();
+    assert!(size > 0.1, "there is something to find");
+    for policies in [Policies::Fixed, Policies::Resolved] {
+        let step = 1e-3;
+        let method = EvolutionStrategies {
+            policies,
+            perturbation: Perturbation::Antithetic { deviation: 1e-7, pairs: 20_000 },
+            region: Region::Ball,
+            unit_objective: false,
+            step_size: EvolutionStep::Schedule { initial: step, decay: 1.0 },
+            batch: Batch::Full,
+            ..EvolutionStrategies::default()
+        };
+        let mut settings = Settings::new(Method::EvolutionStrategies(method));
+        settings.initial = Some(start.clone());
+        settings.stop.max_steps = Some(1);
+        let fitted = fit(&problem, &settings, Watch::default(), &mut ()).unwrap();
+        let found: Vec<f64> = start.iter().zip(fitted.mapping.values()).map(|(a, b)| (a - b) / step).collect();
+        let off: Vec<f64> = found.iter().zip(&truth).map(|(x, y)| x - y).collect();
+        // The standard error of 20,000 pairs is √((dk + 1)/20,000) of the size.
+        assert!(dot(&off, &off).sqrt() <= 0.1 * size, "{policies:?}: {found:?} instead of {truth:?}");
+    }
+}
+
+#[test]
+fn the_theorem_of_evolution_strategies_adds_up() {
+    let model = model(6);
+    let contexts = model.context_space().sample(3, 6).unwrap();
+    let problem = problem(&model, &simplex_point(D * K, 6), &contexts);
+    let (n, accuracy) = ((D * K) as f64, 0.5);
+    let lipschitz = 2.0 * n.sqrt() * problem.entry_bound().unwrap();
+    let theorem = EvolutionTheorem::new(&problem, accuracy).unwrap();
+    // Half of the accuracy goes to smoothing, half to the steps.
+    assert!((theorem.radius * lipschitz * n.sqrt() - 0.5 * accuracy).abs() < 1e-12);
+    assert!((n + 4.0) * 2.0 * lipschitz / (theorem.steps + 1.0).sqrt() <= 0.5 * accuracy);
+    let method = EvolutionStrategies::of_theorem(&problem, accuracy).unwrap();
+    let mut settings = Settings::new(Method::EvolutionStrategies(method));
+    settings.stop.max_steps = Some(200);
+    let fitted = fit(&problem, &settings, Watch::default(), &mut ()).unwrap();
+    assert!(fitted.certificate.unnormalised_loss.unwrap() <= fitted.certificate.bound.unwrap());
 }
