@@ -19,8 +19,8 @@ const SLOW: f64 = 0.7;
 const EVALUATION_SHARE: f64 = 0.1;
 /// Most products with the policy's matrix between two backups.
 const MAX_PRODUCTS: usize = 60;
-/// Backups within which a moderate discount alone brings the end: no policy is worth evaluating well then, because in long
-/// deterministic chains a better one is found a step at a time.
+/// Backups within which a moderate discount alone brings the end: where evaluated policies make no progress, because in long
+/// deterministic chains a better one is found a step at a time, that is the shorter way.
 const PATIENT_BACKUPS: f64 = 200.0;
 /// Policy sweeps between such backups.
 const PATIENT_SWEEPS: usize = 8;
@@ -79,7 +79,7 @@ fn run(problem: &Problem<'_>, mut values: Vec<f64>, tolerance: f64, limits: Limi
             // not fall, policies are evaluated outright from here on: policy iteration, which ends.
             stalls += usize::from(now > 0.9 * least);
             least = least.min(now);
-            if gamma < 1.0 && (tolerance / now).ln() / gamma.ln() <= PATIENT_BACKUPS {
+            if stalls > 0 && gamma < 1.0 && (tolerance / now).ln() / gamma.ln() <= PATIENT_BACKUPS {
                 for _ in 0..PATIENT_SWEEPS {
                     buffers.matrix.sweep(&state.values, &mut state.backed);
                     std::mem::swap(&mut state.values, &mut state.backed);

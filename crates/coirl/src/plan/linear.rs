@@ -23,10 +23,6 @@ pub(crate) const ROUNDING: f64 = 16.0 * f64::EPSILON;
 /// A sweep that leaves more than this share of the span is slower than a Krylov step.
 const SLOW_SWEEP: f64 = 0.6;
 
-/// Sweeps that cost less than the Krylov steps in their place: those need several products and a dozen vector operations for
-/// what periodic chains let them gain.
-const PATIENT_SWEEPS: f64 = 450.0;
-
 /// LU is tried only where its fill-in cannot run away: moderate size, or rows of a few entries.
 const LU_MAX_STATES: usize = 4_000;
 const LU_MAX_SPARSE_STATES: usize = 2_000_000;
@@ -81,11 +77,7 @@ pub(crate) fn policy_values(matrix: &PolicyMatrix, v: &mut Vec<f64>, scratch: &m
             v.iter_mut().for_each(|x| *x += shift);
         }
         let size = if gamma < 1.0 { change.span() } else { change.sup_norm() };
-        // However slow, a sweep leaves no more than γ of the span: with a moderate discount the end is in sight.
-        let needed = (ROUNDING * scale / size).ln() / gamma.ln();
-        // Rounding can hold the change above its goal for ever: sweeps already made count as well.
-        let patient = gamma < 1.0 && products as f64 + needed.max(0.0) <= PATIENT_SWEEPS;
-        if !patient && (size > SLOW_SWEEP * last_span || products > 200) {
+        if size > SLOW_SWEEP * last_span || products > 200 {
             break;
         }
         last_span = size;
