@@ -5,14 +5,13 @@
 
 use coirl::demos::{Demonstration, Estimator, Train, Trajectory};
 use coirl::domains::Driving;
-use coirl::evaluate::{Examination, plan_contexts};
+use coirl::evaluate::{Examination, plan_mapping};
 use coirl::learn::{
     Adaptive, EvolutionStrategies, Geometry, Method, MirrorDescent, Policies, Problem, Settings, StepSize, Watch, fit,
 };
 use coirl::model::{Cmdp, Context, ContextSpace};
-use coirl::plan::{ManyOptions, PlannedReward, Planner};
+use coirl::plan::ManyOptions;
 use rayon::prelude::*;
-use std::ops::ControlFlow;
 use std::time::Instant;
 
 const CONTEXTS: usize = 500;
@@ -32,12 +31,7 @@ struct Sequence {
 fn sequence(model: &Cmdp, seed: u64) -> coirl::Result<Sequence> {
     let truth = Driving::online_mapping();
     let contexts = model.context_space().sample(CONTEXTS, 2 * seed)?;
-    let weights: Vec<f64> = contexts.iter().map(|c| truth.weights(c)).collect::<coirl::Result<Vec<_>>>()?.concat();
-    let mut plans: Vec<PlannedReward> = Vec::with_capacity(CONTEXTS);
-    plan_contexts(model, &contexts, &weights, &Planner::default(), ManyOptions::default(), |plan| {
-        plans.push(plan);
-        ControlFlow::Continue(())
-    })?;
+    let plans = plan_mapping(model, &truth, &contexts, ManyOptions::default())?;
     let (mut exact, mut sampled) = (Vec::new(), Vec::new());
     for (i, (context, plan)) in contexts.iter().zip(plans).enumerate() {
         let mu = plan.feature_expectations.unwrap_or_default();

@@ -10,13 +10,12 @@ use crate::tables::Table;
 use clap::Args;
 use coirl::demos::Trajectory;
 use coirl::domains::Driving;
-use coirl::evaluate::plan_contexts;
+use coirl::evaluate::plan_mapping;
 use coirl::mapping::LinearMapping;
 use coirl::model::{Cmdp, Context, ContextSpace};
-use coirl::plan::{ManyOptions, Planner, Policy};
+use coirl::plan::ManyOptions;
 use serde_json::json;
 use std::io::Write;
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 /// Options of the expert and of what it shows.
@@ -52,12 +51,13 @@ pub(crate) fn demonstrate(domain: &Domain, args: &ExpertArgs, global: &Global) -
     };
     let mut contexts = space.sample(args.contexts + args.test_contexts, global.seed)?;
     let test = contexts.split_off(args.contexts);
-    let shown = shows(&model, &mapping, &contexts)?;
+    let shown = plan_mapping(&model, &mapping, &contexts, ManyOptions::default())?;
     let folder = OutputFolder::open(&args.out)?;
     let names = model.names();
     let numbers = |contexts: &[Context]| contexts.iter().flat_map(|c| c.values().to_vec()).collect::<Vec<f64>>();
     let (d, k) = (mapping.dimension(), mapping.n_features());
-    let expectations: Vec<f64> = shown.iter().flat_map(|(_, mu)| mu.clone()).collect();
+    let expectations: Vec<f64> =
+        shown.iter().flat_map(|plan| plan.feature_expectations.clone().unwrap_or_default()).collect();
     let tables = [
         ("contexts.csv", &names.contexts, numbers(&contexts), d),
         ("feature-expectations.csv", &names.features, expectations, k),
@@ -69,8 +69,9 @@ pub(crate) fn demonstrate(domain: &Domain, args: &ExpertArgs, global: &Global) -
     }
     to_file(&folder.file("trajectories.csv"), |out| {
         writeln!(out, "demonstration,step,state,action")?;
-        for (i, (policy, _)) in shown.iter().enumerate() {
-            let path = Trajectory::sample(&model.mdp(&contexts[i])?, policy, args.transitions, global.seed, i as u64)?;
+        for (i, plan) in shown.iter().enumerate() {
+            let path =
+                Trajectory::sample(&model.mdp(&contexts[i])?, &plan.policy, args.transitions, global.seed, i as u64)?;
             for (t, state) in path.states.iter().enumerate() {
                 let action = path.actions.get(t).map(|action| action.0.to_string()).unwrap_or_default();
                 writeln!(out, "{i},{t},{},{action}", state.0)?;
@@ -108,19 +109,4 @@ impl ExpertArgs {
         let dimension = model.context_space().dimension().unwrap_or(table.n_rows());
         crate::fitting::mapping_of(model, dimension, table)
     }
-}
-
-/// What the best policy of every context is and brings.
-fn shows(model: &Cmdp, mapping: &LinearMapping, contexts: &[Context]) -> Result<Vec<(Policy, Vec<f64>)>, Failure> {
-    let mut weights = Vec::with_capacity(contexts.len() * mapping.n_features());
-    for context in contexts {
-        weights.extend(mapping.weights(context)?);
-    }
-    let mut shown = Vec::with_capacity(contexts.len());
-    let options = ManyOptions { feature_expectations: true, values: false };
-    plan_contexts(model, contexts, &weights, &Planner::default(), options, |plan| {
-        shown.push((plan.policy, plan.feature_expectations.unwrap_or_default()));
-        ControlFlow::Continue(())
-    })?;
-    Ok(shown)
 }

@@ -1,6 +1,7 @@
 //! Planning for many contexts of a contextual model, whatever its dynamics.
 
 use crate::error::{Error, Result, check_length};
+use crate::mapping::LinearMapping;
 use crate::model::{Cmdp, Context, Dynamics};
 use crate::plan::{ManyOptions, PlannedReward, Planner};
 use rayon::prelude::*;
@@ -34,6 +35,22 @@ pub fn plan_contexts(
         }
     }
     Ok(())
+}
+
+/// Plans exactly with a mapping in every context.
+pub fn plan_mapping(
+    model: &Cmdp,
+    mapping: &LinearMapping,
+    contexts: &[Context],
+    options: ManyOptions,
+) -> Result<Vec<PlannedReward>> {
+    let weights = mapping.weights_of_all(contexts)?;
+    let mut plans = Vec::with_capacity(contexts.len());
+    plan_contexts(model, contexts, &weights, &Planner::default(), options, |plan| {
+        plans.push(plan);
+        ControlFlow::Continue(())
+    })?;
+    Ok(plans)
 }
 
 fn plan_wave(

@@ -1,13 +1,12 @@
 //! Scoring a mapping against a known truth on contexts kept for testing.
 
-use super::{RepeatedPlans, plan_contexts};
+use super::{RepeatedPlans, plan_mapping};
 use crate::error::{Error, Result};
 use crate::json::not_a_number;
 use crate::mapping::LinearMapping;
 use crate::model::{Cmdp, Context};
-use crate::plan::{ManyOptions, PlannedReward, Planner, Policy, evaluate};
+use crate::plan::{ManyOptions, Policy, TIE_TOLERANCE, evaluate};
 use rayon::prelude::*;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// How an agent does on the test contexts. Ratios are of means over contexts.
@@ -43,23 +42,15 @@ pub struct Examination<'a> {
     uniform_value: f64,
 }
 
-/// Q-values closer than this, relative to the largest, count as tied.
-const TIE_TOLERANCE: f64 = 1e-9;
-
 impl<'a> Examination<'a> {
     /// Plans as the expert would, for every test context. For the criteria with stationary policies.
     pub fn new(model: &'a Cmdp, truth: &LinearMapping, contexts: Vec<Context>) -> Result<Self> {
         if contexts.is_empty() {
             return Err(Error::shape("test contexts", "at least 1", 0));
         }
-        let planner = Planner::default();
-        let weights = all_weights(truth, &contexts)?;
+        let weights = truth.weights_of_all(&contexts)?;
         let options = ManyOptions { feature_expectations: true, values: true };
-        let mut plans: Vec<PlannedReward> = Vec::with_capacity(contexts.len());
-        plan_contexts(model, &contexts, &weights, &planner, options, |plan| {
-            plans.push(plan);
-            ControlFlow::Continue(())
-        })?;
+        let mut plans = plan_mapping(model, truth, &contexts, options)?;
         let k = model.n_features();
         let uniform = Policy::uniform(model.pairs());
         let details: Vec<(Vec<bool>, f64)> = plans
@@ -108,7 +99,7 @@ impl<'a> Examination<'a> {
 
     /// Plans with the mapping in every test context and compares.
     pub fn score(&self, mapping: &LinearMapping) -> Result<Score> {
-        let own = all_weights(mapping, &self.contexts)?;
+        let own = mapping.weights_of_all(&self.contexts)?;
         let plans = self.plans.plan(&self.contexts, &own)?;
         let pairs = self.model.pairs();
         let marks =
@@ -136,11 +127,6 @@ impl<'a> Examination<'a> {
             held_out_loss: (size > 0.0).then(|| loss / size),
         })
     }
-}
-
-fn all_weights(mapping: &LinearMapping, contexts: &[Context]) -> Result<Vec<f64>> {
-    let rows: Vec<Vec<f64>> = contexts.iter().map(|context| mapping.weights(context)).collect::<Result<_>>()?;
-    Ok(rows.concat())
 }
 
 /// Mean of w_i·μ_i.

@@ -4,6 +4,6 @@ mod contexts;
 mod examination;
 mod repeated;
 
-pub use contexts::plan_contexts;
+pub use contexts::{plan_contexts, plan_mapping};
 pub use examination::{Examination, Score};
 pub(crate) use repeated::RepeatedPlans;

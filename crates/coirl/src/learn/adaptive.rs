@@ -61,7 +61,7 @@ impl Algorithm for State {
         Ok(Step {
             batch_loss: Some(loss.value),
             step_size: Some(length),
-            demonstrations: run.step.saturating_mul(indices.len() as u64).min(problem.len() as u64),
+            demonstrations: own.batch.seen(problem.len(), run.step),
             regret: Some(self.regret),
             ..Step::default()
         })

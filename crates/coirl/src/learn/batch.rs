@@ -55,6 +55,21 @@ impl Batch {
         }
     }
 
+    /// Steps where nothing is said: one pass in order, or enough of the others to get somewhere.
+    pub(super) fn default_steps(self, n: usize) -> u64 {
+        self.steps_per_pass(n).max(if self == Batch::InOrder { 1 } else { 100 })
+    }
+
+    /// How many of n demonstrations the first `steps` steps have looked at, at most.
+    pub(super) fn seen(self, n: usize, steps: u64) -> u64 {
+        let size = match self {
+            Batch::InOrder => 1,
+            Batch::Full => n,
+            Batch::WithReplacement { size } | Batch::WithoutReplacement { size } => size,
+        };
+        steps.saturating_mul(size as u64).min(n as u64)
+    }
+
     /// Steps in one pass over n demonstrations.
     pub fn steps_per_pass(self, n: usize) -> u64 {
         match self {

@@ -16,7 +16,7 @@
 //! (billions at ε = 0.03 in the driving domain): it is computed and shown, and may be set by hand. An episode costs a
 //! plan, what the expert needs and, after a mistake, an evaluation.
 
-use super::ellipsoid::{context_of, start};
+use super::ellipsoid::start;
 use super::ellipsoid_set::{EllipsoidSet, cuts_to_shrink};
 use super::fit::{Algorithm, Run, Step};
 use super::problem::Problem;
@@ -151,7 +151,8 @@ impl State {
     }
 
     /// An episode, and what the expert says about it.
-    fn play(&mut self, own: &BatchEllipsoid, problem: &Problem<'_>, run: Run, index: usize) -> Result<()> {
+    fn play(&mut self, own: &BatchEllipsoid, problem: &Problem<'_>, run: Run) -> Result<()> {
+        let index = run.context(problem);
         let (policy, _) = problem.act(self.set.centre(), index)?;
         let mdp = problem.mdp(index)?;
         // A seed of its own: an expert with the same seed must not draw its roll-out from the episode's numbers.
@@ -219,7 +220,7 @@ impl Algorithm for State {
     fn step(&mut self, own: &BatchEllipsoid, problem: &Problem<'_>, run: Run) -> Result<Step> {
         // The centre must not move within a batch, so nothing is collected before it has arrived.
         if self.return_to_box() {
-            self.play(own, problem, run, context_of(problem, run.step))?;
+            self.play(own, problem, run)?;
         }
         Ok(Step { demonstrations: self.mistakes, log_volume: Some(self.set.log_volume()), ..Step::default() })
     }

@@ -175,7 +175,7 @@ impl Algorithm for State {
     }
 
     fn step(&mut self, own: &CuttingPlane, problem: &Problem<'_>, run: Run) -> Result<Step> {
-        let index = ((run.step - 1) % problem.len() as u64) as usize;
+        let index = run.context(problem);
         let (_, agent) = problem.act(&self.iterate, index)?;
         let mut batch_loss = None;
         if let Answer::Demonstration(expert) = problem.ask(index, &agent)? {

@@ -53,11 +53,6 @@ pub(super) fn start(problem: &Problem<'_>, initial: Option<&[f64]>) -> Vec<f64> 
     initial.map_or_else(|| vec![0.0; problem.n_parameters()], <[f64]>::to_vec)
 }
 
-/// The context of a step: in order, again from the start after the last.
-pub(super) fn context_of(problem: &Problem<'_>, step: u64) -> usize {
-    ((step - 1) % problem.len() as u64) as usize
-}
-
 /// What the method keeps.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -76,7 +71,7 @@ impl Algorithm for State {
     }
 
     fn step(&mut self, _own: &Ellipsoid, problem: &Problem<'_>, run: Run) -> Result<Step> {
-        let index = context_of(problem, run.step);
+        let index = run.context(problem);
         let (_, agent) = problem.act(self.set.centre(), index)?;
         let mut batch_loss = None;
         if let Answer::Demonstration(expert) = problem.ask(index, &agent)? {

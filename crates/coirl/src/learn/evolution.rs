@@ -366,7 +366,7 @@ impl Algorithm for State {
         Ok(Step {
             batch_loss: Some(loss.value),
             step_size: Some(length),
-            demonstrations: run.step.saturating_mul(indices.len() as u64).min(problem.len() as u64),
+            demonstrations: own.batch.seen(problem.len(), run.step),
             regret: Some(self.regret),
             ..Step::default()
         })
@@ -385,7 +385,7 @@ impl Algorithm for State {
     }
 
     fn default_steps(own: &EvolutionStrategies, problem: &Problem<'_>) -> u64 {
-        own.batch.steps_per_pass(problem.len()).max(if own.batch == Batch::InOrder { 1 } else { 100 })
+        own.batch.default_steps(problem.len())
     }
 
     fn bound(&self, own: &EvolutionStrategies, problem: &Problem<'_>, steps: u64) -> Result<(Option<f64>, String)> {

@@ -58,6 +58,13 @@ pub(super) struct Run {
     pub(super) seed: u64,
 }
 
+impl Run {
+    /// The context of this step for methods that go through them one by one: in order, again from the start after the last.
+    pub(super) fn context(self, problem: &Problem<'_>) -> usize {
+        ((self.step - 1) % problem.len() as u64) as usize
+    }
+}
+
 /// What a step reports.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Step {

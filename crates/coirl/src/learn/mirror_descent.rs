@@ -225,11 +225,10 @@ impl Algorithm for State {
         self.step_sum += length;
         self.last_step = length;
         self.regret += loss.value;
-        let seen = run.step.saturating_mul(indices.len() as u64).min(problem.len() as u64);
         Ok(Step {
             batch_loss: Some(loss.value),
             step_size: Some(length),
-            demonstrations: seen,
+            demonstrations: own.batch.seen(problem.len(), run.step),
             regret: Some(self.regret),
             ..Step::default()
         })
@@ -247,7 +246,7 @@ impl Algorithm for State {
     }
 
     fn default_steps(own: &MirrorDescent, problem: &Problem<'_>) -> u64 {
-        own.batch.steps_per_pass(problem.len()).max(if own.batch == Batch::InOrder { 1 } else { 100 })
+        own.batch.default_steps(problem.len())
     }
 
     fn bound(&self, own: &MirrorDescent, problem: &Problem<'_>, steps: u64) -> Result<(Option<f64>, String)> {

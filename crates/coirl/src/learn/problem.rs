@@ -11,6 +11,7 @@
 use crate::demos::{Answer, Estimates, Estimator, Expert, Origin, RecordedExpert, Reference, Train};
 use crate::error::{Error, Result, check_length};
 use crate::evaluate::RepeatedPlans;
+use crate::model::digest::feed_numbers;
 use crate::model::{Cmdp, Context, Criterion, Dynamics, Mdp};
 use crate::plan::{Policy, evaluate, longest_expected_time};
 use rayon::prelude::*;
@@ -308,22 +309,17 @@ impl<'a> Problem<'a> {
         let mut hasher = Sha256::new();
         self.model.feed(&mut |bytes| hasher.update(bytes));
         for (i, context) in self.contexts.iter().enumerate() {
-            feed_numbers(context.values(), &mut hasher);
+            feed_numbers(context.values(), &mut |bytes| hasher.update(bytes));
             match &self.origins[i] {
                 Origin::Model => hasher.update(b"model"),
                 Origin::States(states) => states.iter().for_each(|state| hasher.update(state.0.to_le_bytes())),
             }
             if let Some(mu) = self.demonstrated.get(i) {
-                feed_numbers(mu, &mut hasher);
+                feed_numbers(mu, &mut |bytes| hasher.update(bytes));
             }
         }
         hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
     }
-}
-
-fn feed_numbers(numbers: &[f64], hasher: &mut Sha256) {
-    hasher.update((numbers.len() as u64).to_le_bytes());
-    numbers.iter().for_each(|x| hasher.update(x.to_le_bytes()));
 }
 
 /// x·y, summed in order.

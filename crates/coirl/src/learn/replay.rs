@@ -89,7 +89,7 @@ impl Kept {
 
     /// Asks about the context of a step. The loss of W there, where the answer is a demonstration.
     fn ask(&mut self, problem: &Problem<'_>, run: Run) -> Result<Option<f64>> {
-        let index = ((run.step - 1) % problem.len() as u64) as usize;
+        let index = run.context(problem);
         let (_, agent) = problem.act(&self.iterate, index)?;
         let Answer::Demonstration(expert) = problem.ask(index, &agent)? else { return Ok(None) };
         let mut difference = vec![0.0; problem.n_parameters()];

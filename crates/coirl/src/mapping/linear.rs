@@ -61,4 +61,10 @@ impl LinearMapping {
         }
         Ok(weights)
     }
+
+    /// cᵀW of every context, row by row.
+    pub(crate) fn weights_of_all(&self, contexts: &[Context]) -> Result<Vec<f64>> {
+        let rows: Vec<Vec<f64>> = contexts.iter().map(|context| self.weights(context)).collect::<Result<_>>()?;
+        Ok(rows.concat())
+    }
 }

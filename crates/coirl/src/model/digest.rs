@@ -54,7 +54,8 @@ fn feed_layout(layout: &Layout, sink: &mut dyn FnMut(&[u8])) {
     layout.row_start.iter().for_each(|start| sink(&(*start as u64).to_le_bytes()));
 }
 
-fn feed_numbers(numbers: &[f64], sink: &mut dyn FnMut(&[u8])) {
+/// Numbers with their count, so that two lists cannot be taken for one.
+pub(crate) fn feed_numbers(numbers: &[f64], sink: &mut dyn FnMut(&[u8])) {
     sink(&(numbers.len() as u64).to_le_bytes());
     numbers.iter().for_each(|x| sink(&x.to_le_bytes()));
 }

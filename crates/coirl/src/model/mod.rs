@@ -7,7 +7,7 @@
 mod cmdp;
 mod context;
 mod criterion;
-mod digest;
+pub(crate) mod digest;
 mod dynamics;
 mod features;
 mod kernel;

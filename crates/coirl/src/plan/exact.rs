@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 /// Actions whose Q-values differ by no more than this share of the largest |Q| count as equal.
 pub(crate) const TIE_TOLERANCE: f64 = 1e-9;
 /// Gains below this share of the largest |V| are rounding.
-const GAIN_TOLERANCE: f64 = 1e-12;
+pub(super) const GAIN_TOLERANCE: f64 = 1e-12;
 
 /// The exact plan of a problem on which an iteration got as far as `reached`.
 pub(super) fn finish_exactly(

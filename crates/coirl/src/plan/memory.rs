@@ -7,7 +7,7 @@
 
 use super::buffers::with_buffers;
 use super::evaluate;
-use super::exact::lowest_of_ties;
+use super::exact::{GAIN_TOLERANCE, lowest_of_ties};
 use super::linear::sup_norm;
 use super::policy::{Policy, pairs_of};
 use super::problem::Problem;
@@ -21,8 +21,6 @@ use std::sync::{Arc, RwLock};
 const MEMORY_BYTES: usize = 128 << 20;
 /// Successor features of more features than this cost more than they save.
 const MAX_FEATURES: usize = 32;
-/// Gains below this share of the largest |V| are rounding.
-const GAIN_TOLERANCE: f64 = 1e-12;
 
 /// A policy with its feature expectations.
 pub(crate) type KnownPlan = (Policy, Arc<[f64]>);

@@ -26,6 +26,7 @@ mod sweep;
 
 pub(crate) use absorption::longest_expected_time;
 pub use certificate::{Certificate, Status};
+pub(crate) use exact::TIE_TOLERANCE;
 pub use lanes::Simd;
 pub use many::{ManyOptions, PlannedReward};
 pub(crate) use memory::PolicyMemory;

@@ -2,22 +2,14 @@
 #![allow(dead_code)] // each test uses its own part
 
 use coirl::demos::{Demonstration, Train, Trajectory};
-use coirl::evaluate::plan_contexts;
+use coirl::evaluate::plan_mapping;
 use coirl::mapping::LinearMapping;
 use coirl::model::{Cmdp, Context, ContextSpace};
-use coirl::plan::{ManyOptions, PlannedReward, Planner};
-use std::ops::ControlFlow;
+use coirl::plan::{ManyOptions, PlannedReward};
 
 /// What the expert plans in every context.
 pub(crate) fn expert_plans(model: &Cmdp, truth: &LinearMapping, contexts: &[Context]) -> Vec<PlannedReward> {
-    let weights: Vec<f64> = contexts.iter().flat_map(|context| truth.weights(context).unwrap()).collect();
-    let mut plans = Vec::new();
-    plan_contexts(model, contexts, &weights, &Planner::default(), ManyOptions::default(), |plan| {
-        plans.push(plan);
-        ControlFlow::Continue(())
-    })
-    .unwrap();
-    plans
+    plan_mapping(model, truth, contexts, ManyOptions::default()).unwrap()
 }
 
 /// Exact demonstrations.
