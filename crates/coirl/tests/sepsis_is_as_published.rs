@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used)] // a failed unwrap is a failed test
 
 use coirl::domains::{Inadmissible, Sepsis, SepsisDynamics};
-use coirl::evaluate::plan_contexts;
-use coirl::model::{Cmdp, Context, Dynamics, StateId};
+use coirl::evaluate::{ContextEffect, context_effect, plan_contexts};
+use coirl::model::{Context, Dynamics, StateId};
 use coirl::plan::{ManyOptions, Planner, Policy, evaluate};
 use std::ops::ControlFlow;
 
@@ -47,63 +47,43 @@ fn the_simulator_has_the_shape_of_its_source() {
     assert_eq!(inadmissible.count(), N_CLUSTERS * 25 - 2238);
 }
 
-/// Optimal plans in contexts, with the weights of their rewards.
-fn plans(model: &Cmdp, contexts: &[Context], rows: &[Vec<f64>]) -> Vec<(Vec<f64>, Policy, Vec<f64>)> {
-    let mut found = Vec::new();
-    let options = ManyOptions { feature_expectations: true, values: false };
-    plan_contexts(model, contexts, &rows.concat(), &Planner::default(), options, |plan| {
-        found.push((rows[plan.index].clone(), plan.policy, plan.feature_expectations.unwrap()));
+/// What contexts do, over so many patients, and how often an optimal policy chooses the *unknown*.
+fn effect(n: usize, weights: impl Fn(&Context) -> Vec<f64>) -> (ContextEffect, usize) {
+    let settings = Sepsis::default();
+    let model = settings.build().unwrap();
+    let contexts: Vec<Context> = Sepsis::patients(n, 7).unwrap().into_iter().map(|patient| patient.context).collect();
+    let rows = contexts.iter().map(weights).collect::<Vec<_>>().concat();
+    let choices = Sepsis::states_with_a_choice().unwrap();
+    let effect = context_effect(&model, &contexts, &rows, &settings.random().unwrap(), &choices).unwrap();
+    let mdp = model.shared_mdp().unwrap();
+    let mut unknown = 0;
+    plan_contexts(&model, &contexts, &rows, &Planner::default(), ManyOptions::default(), |plan| {
+        let actions = plan.policy.actions().unwrap();
+        let to_unknown = |s: &usize| {
+            let pair = model.pairs().find(*s, actions[*s].index()).unwrap();
+            mdp.kernel().successors(pair).eq([(UNKNOWN, 1.0)])
+        };
+        unknown += (0..N_CLUSTERS).filter(to_unknown).count();
         ControlFlow::Continue(())
     })
     .unwrap();
-    found
-}
-
-/// How often optimal policies of two patients differ where there is a choice, the share of the gap between optimal and random that
-/// one policy for the mean reward loses, and how often *unknown* is chosen.
-fn differences(model: &Cmdp, n: usize, weights: impl Fn(&Context) -> Vec<f64>) -> (f64, f64, usize) {
-    let contexts: Vec<Context> = Sepsis::patients(n, 7).unwrap().into_iter().map(|patient| patient.context).collect();
-    let rows: Vec<Vec<f64>> = contexts.iter().map(weights).collect();
-    let plans = plans(model, &contexts, &rows);
-    let mdp = model.shared_mdp().unwrap();
-    let masked = Sepsis { inadmissible: Inadmissible::Masked, ..Sepsis::default() }.build().unwrap();
-    let choices: Vec<usize> = (0..N_CLUSTERS).filter(|&s| masked.pairs().of_state(s).len() > 1).collect();
-    let actions: Vec<_> = plans.iter().map(|plan| plan.1.actions().unwrap()).collect();
-    let differ = |i: usize, j: usize| choices.iter().filter(|&&s| actions[i][s] != actions[j][s]).count() as f64;
-    let compared = 200.min(n);
-    let pairs: Vec<(usize, usize)> = (0..compared).flat_map(|i| (0..i).map(move |j| (i, j))).collect();
-    let disagreement = pairs.iter().map(|&(i, j)| differ(i, j)).sum::<f64>() / (pairs.len() * choices.len()) as f64;
-    let dot = |w: &[f64], mu: &[f64]| w.iter().zip(mu).map(|(x, y)| x * y).sum::<f64>();
-    let mean: Vec<f64> = (0..42).map(|j| rows.iter().map(|row| row[j]).sum::<f64>() / n as f64).collect();
-    let one = Planner::default().plan(&mdp, &mdp.reward(&mean).unwrap()).unwrap().policy;
-    let one = evaluate::feature_expectations(&mdp, &one).unwrap();
-    let masked_mdp = masked.shared_mdp().unwrap();
-    let random = evaluate::feature_expectations(&masked_mdp, &Policy::uniform(masked.pairs())).unwrap();
-    let optimal: f64 = plans.iter().map(|(w, _, mu)| dot(w, mu)).sum();
-    let (one, random) = plans.iter().fold((0.0, 0.0), |sum, (w, ..)| (sum.0 + dot(w, &one), sum.1 + dot(w, &random)));
-    let unknown = actions.iter().map(|list| {
-        let to_unknown = |s: &usize| {
-            let pair = model.pairs().find(*s, list[*s].index()).unwrap();
-            mdp.kernel().successors(pair).eq([(UNKNOWN, 1.0)])
-        };
-        (0..N_CLUSTERS).filter(to_unknown).count()
-    });
-    (disagreement, (optimal - one) / (optimal - random), unknown.sum())
+    (effect, unknown)
 }
 
 #[test]
 fn contexts_matter_as_much_as_in_the_prototype() {
-    let model = Sepsis::default().build().unwrap();
     let truth = Sepsis::linear_mapping();
-    let (disagreement, regret, unknown) = differences(&model, 500, |c| truth.weights(c).unwrap());
-    near(disagreement, 0.2455, 0.015);
-    near(regret, 0.0684, 0.01);
+    let (linear, unknown) = effect(500, |c| truth.weights(c).unwrap());
+    near(linear.disagreement, 0.2455, 0.015);
+    near(linear.one_policy_relative, 0.932, 0.01);
+    near(linear.expert_value, 0.6558, 0.02);
+    near(linear.random_value, 0.4431, 0.02);
     assert_eq!(unknown, 0);
     let threshold = Sepsis::threshold_mapping().unwrap();
     near(threshold.threshold(), 0.197, 0.003);
-    let (disagreement, regret, unknown) = differences(&model, 500, |c| threshold.weights(c).unwrap());
-    near(disagreement, 0.4328, 0.03);
-    near(regret, 0.533, 0.03);
+    let (switched, unknown) = effect(500, |c| threshold.weights(c).unwrap());
+    near(switched.disagreement, 0.4328, 0.03);
+    near(switched.one_policy_relative, 0.467, 0.03);
     assert_eq!(unknown, 0);
 }
 

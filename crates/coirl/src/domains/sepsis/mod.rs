@@ -16,7 +16,7 @@ pub use patients::Patient;
 
 use crate::error::Result;
 use crate::mapping::{LinearMapping, ThresholdMapping};
-use crate::model::{ActionId, Clusters, Cmdp, Criterion, Dynamics, Features, Mixture, Names, Pairs};
+use crate::model::{ActionId, Clusters, Cmdp, Criterion, Dynamics, Features, Mixture, Names, Pairs, StateId};
 use crate::plan::Policy;
 use data::{Data, N_ACTIONS, N_CLUSTERS, N_STATES};
 use patients::{CONTEXTS, Population};
@@ -141,6 +141,31 @@ impl Sepsis {
         Policy::stationary(&pairs, (0..N_STATES).map(|s| ActionId(least(s) as u32)).collect())
     }
 
+    /// Any admissible action with equal chance.
+    pub fn random(self) -> Result<Policy> {
+        let data = Data::shipped()?;
+        let pairs = kernels::pairs(data, self.inadmissible)?;
+        let known = |pair: &usize| {
+            let s = pairs.state(*pair).index();
+            s >= N_CLUSTERS || data.admissible[s * N_ACTIONS + pairs.action(*pair).index()]
+        };
+        let mut shares = vec![0.0; pairs.len()];
+        for s in 0..N_STATES {
+            let n = pairs.of_state(s).filter(known).count() as f64;
+            pairs.of_state(s).filter(known).for_each(|pair| shares[pair] = 1.0 / n);
+        }
+        Policy::stochastic(&pairs, shares)
+    }
+
+    /// Clusters in which more than one action is admissible.
+    pub fn states_with_a_choice() -> Result<Vec<StateId>> {
+        let admissible = Data::shipped()?.admissible.chunks_exact(N_ACTIONS);
+        let choice = |(s, actions): (usize, &[bool])| {
+            (actions.iter().filter(|known| **known).count() > 1).then_some(StateId(s as u32))
+        };
+        Ok(admissible.enumerate().filter_map(choice).collect())
+    }
+
     /// ICU-Sepsis as published: episodes end in death or survival, and survival earns one.
     pub fn published() -> Result<Cmdp> {
         published::model(Data::shipped()?)
@@ -167,5 +192,5 @@ fn mean_context() -> Result<Vec<f64>> {
 }
 
 fn action_names() -> Vec<String> {
-    (0..N_ACTIONS).map(|a| format!("fluids {}, vasopressors {}", a / 5, a % 5)).collect()
+    (0..N_ACTIONS).map(|a| format!("fluid {} vaso {}", a / 5, a % 5)).collect()
 }
