@@ -225,8 +225,8 @@ impl Algorithm for State {
         Ok(Step { demonstrations: self.mistakes, log_volume: Some(self.set.log_volume()), ..Step::default() })
     }
 
-    fn mapping(&self) -> Vec<f64> {
-        self.set.centre().to_vec()
+    fn mapping(&self) -> Option<Vec<f64>> {
+        Some(self.set.centre().to_vec())
     }
 
     fn default_steps(_own: &BatchEllipsoid, problem: &Problem<'_>) -> u64 {

@@ -303,9 +303,9 @@ impl Algorithm for State {
         Ok(report(self, loss.value, length, finished))
     }
 
-    fn mapping(&self) -> Vec<f64> {
+    fn mapping(&self) -> Option<Vec<f64>> {
         let size = norm(&self.centre);
-        self.centre.iter().map(|w| w / size).collect()
+        Some(self.centre.iter().map(|w| w / size).collect())
     }
 
     fn default_steps(_own: &Bundle, _problem: &Problem<'_>) -> u64 {
