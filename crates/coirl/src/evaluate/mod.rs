@@ -4,8 +4,10 @@ mod behaviour;
 mod contexts;
 mod examination;
 mod repeated;
+mod support;
 
 pub use behaviour::{Behaviour, act};
 pub use contexts::{plan_contexts, plan_mapping};
 pub use examination::{Examination, Score};
 pub(crate) use repeated::RepeatedPlans;
+pub use support::unsupported_share;
