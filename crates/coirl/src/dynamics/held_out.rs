@@ -6,21 +6,27 @@ use crate::error::{Error, Result};
 use crate::model::Dynamics;
 use rayon::prelude::*;
 
-/// A sum of log-probabilities.
+/// A sum of log-probabilities. Compare `impossible` first: dynamics that call fewer of the transitions impossible foresee
+/// them better, whatever the sums over the rest.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 pub struct LogLikelihood {
-    /// The sum; −∞ where something happened that the dynamics call impossible.
-    pub total: f64,
-    /// Transitions summed over.
+    /// Σ log P over the transitions with probability above zero.
+    pub possible: f64,
+    /// All transitions.
     pub transitions: u64,
     /// Transitions among them with probability zero.
     pub impossible: u64,
 }
 
 impl LogLikelihood {
+    /// Σ log P: −∞ where something happened that the dynamics call impossible.
+    pub fn total(&self) -> f64 {
+        if self.impossible > 0 { f64::NEG_INFINITY } else { self.possible }
+    }
+
     /// Per transition.
     pub fn mean(&self) -> f64 {
-        self.total / self.transitions as f64
+        self.total() / self.transitions as f64
     }
 }
 
@@ -44,15 +50,18 @@ pub fn log_likelihood(dynamics: &Dynamics, observations: &Observations) -> Resul
                 Dynamics::Clusters(clusters) => clusters.kernels()[assigned[context]].probability(pair, next),
                 Dynamics::Mixture(mixture) => mixture.probability(&contexts[context], pair, next)?,
             };
-            sum += times as f64 * p.ln();
-            impossible += if p > 0.0 { 0 } else { times };
+            if p > 0.0 {
+                sum += times as f64 * p.ln();
+            } else {
+                impossible += times;
+            }
         }
         Ok((sum, impossible))
     };
     // Summed in the order of the pairs, whatever the threads.
     let parts = (0..observations.pairs().len()).into_par_iter().map(of_pair).collect::<Result<Vec<_>>>()?;
     Ok(LogLikelihood {
-        total: parts.iter().map(|part| part.0).sum(),
+        possible: parts.iter().map(|part| part.0).sum(),
         transitions: observations.n_transitions(),
         impossible: parts.iter().map(|part| part.1).sum(),
     })
