@@ -30,7 +30,7 @@ pub(crate) use fit::CHECKPOINT_VERSION;
 pub use fit::{Watch, fit, resume};
 pub use mirror_descent::{Average, Geometry, MirrorDescent, StepSize};
 pub use online_dynamics::{
-    DynamicsLearning, Environment, FittedOnline, OnlineDynamics, Round, SimulatedEnvironment, fit_online,
+    DynamicsLearning, Environment, FittedOnline, OnlineDynamics, Round, SimulatedEnvironment, THIN_SUPPORT, fit_online,
     unsupported_visits,
 };
 pub use problem::{Loss, Problem};

@@ -28,7 +28,7 @@ use crate::plan::Policy;
 use rayon::prelude::*;
 
 /// Pairs with fewer observations are thin, for the record of a round.
-const THIN: f64 = 5.0;
+pub const THIN_SUPPORT: f64 = 5.0;
 
 /// How the dynamics are learned.
 #[derive(Debug, Clone, PartialEq)]
@@ -105,7 +105,7 @@ pub struct Round {
     pub log_likelihood: LogLikelihood,
     /// Loss(W)/‖W‖₂ on all demonstrations so far, in the learned dynamics.
     pub loss: Option<f64>,
-    /// Share of the agent's visits, in the contexts so far, on pairs with fewer than five observations.
+    /// Share of the agent's visits, in the contexts so far, on pairs with fewer than [`THIN_SUPPORT`] observations.
     pub unsupported_share: f64,
     /// Score of what was learned about the reward: planned in the true model. Where the truth is known.
     pub score: Option<Score>,
@@ -236,6 +236,11 @@ impl<'a> OnlineDynamics<'a> {
         Ok(settings)
     }
 
+    /// All demonstrations so far, in the dynamics as they are now known.
+    pub fn problem(&self) -> Result<Problem<'_>> {
+        Problem::new(self.model()?, &Train::new(self.demonstrations.clone()), &self.how.estimator)
+    }
+
     /// Goes on learning the mapping in the dynamics as they are now known, from the last mapping. For methods that learn a
     /// mapping.
     pub fn learn(
@@ -244,26 +249,30 @@ impl<'a> OnlineDynamics<'a> {
         examination: Option<&Examination<'_>>,
         recorder: &mut dyn Recorder,
     ) -> Result<(Fitted, Round)> {
-        let current = self.current()?;
-        let problem = Problem::new(&current.model, &Train::new(self.demonstrations.clone()), &self.how.estimator)?;
-        let fitted = fit(&problem, &self.settings(settings)?, Watch::default(), recorder)?;
-        let acting = |examination: &Examination<'_>| examination.score_planned_in(&current.model, &fitted.agent);
-        let round = Round {
+        let fitted = fit(&self.problem()?, &self.settings(settings)?, Watch::default(), recorder)?;
+        let round = self.record(&fitted, examination)?;
+        self.rounds += 1;
+        self.agent = Some(fitted.agent.clone());
+        Ok((fitted, round))
+    }
+
+    /// What this round came to, given what was learned in it. Scores are taken where there is an examination in the true model.
+    pub fn record(&self, fitted: &Fitted, examination: Option<&Examination<'_>>) -> Result<Round> {
+        let Current { learned, model } = self.current()?;
+        let acting = |examination: &Examination<'_>| examination.score_planned_in(model, &fitted.agent);
+        Ok(Round {
             round: self.rounds + 1,
             demonstrations: self.demonstrations.len() as u64,
             transitions: self.observations.n_transitions(),
             agent_transitions: self.agent_transitions,
-            pairs_seen: current.learned.support.n_seen(),
+            pairs_seen: learned.support.n_seen(),
             foreseen: self.foreseen,
-            log_likelihood: current.learned.log_likelihood,
+            log_likelihood: learned.log_likelihood,
             loss: fitted.certificate.loss,
-            unsupported_share: unsupported_visits(&problem, &fitted.agent, &current.learned, THIN)?,
+            unsupported_share: unsupported_visits(&self.problem()?, &fitted.agent, learned, THIN_SUPPORT)?,
             score: examination.map(|examination| examination.score(&fitted.agent)).transpose()?,
             acting: examination.map(acting).transpose()?,
-        };
-        self.rounds += 1;
-        self.agent = Some(fitted.agent.clone());
-        Ok((fitted, round))
+        })
     }
 }
 
