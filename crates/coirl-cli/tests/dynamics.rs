@@ -63,7 +63,9 @@ fn the_model_is_written_with_its_learned_dynamics() {
         assert_eq!(score, &round(&found, 0)["score"]["value_ratio"]);
         assert!(score.as_f64().unwrap() > 0.5 && acting.as_f64().unwrap() > 0.5, "{how}: {score}, {acting}");
         // With the learned model given, the same data are the same problem, to the bit.
-        let known = OWN.replace("--learn-dynamics", "--json").replace("demos/model.npz", &format!("{how}/dynamics.safetensors"));
+        let known = OWN
+            .replace("--learn-dynamics", "--json")
+            .replace("demos/model.npz", &format!("{how}/dynamics.safetensors"));
         assert_eq!(json(folder.coirl(&format!("{known} --out known")).success())["digest"], found["digest"]);
         // Later commands find the model that was learned in.
         let source: Value = serde_json::from_slice(&folder.read(&format!("{how}/source.json"))).unwrap();

@@ -11,9 +11,10 @@ use coirl::dynamics::{
     Centres, ExpectationMaximisation, Learned, MaximisedStatus, Observations, Prior, PriorMean, StartCounts, Structure,
     Transition, TransitionCounts, Unseen, estimate, log_likelihood, maximum_likelihood,
 };
-use coirl::evaluate::{Examination, unsupported_share};
+use coirl::evaluate::{Examination, act, unsupported_share};
 use coirl::learn::{
-    DynamicsLearning, Environment, FittedOnline, Problem, Settings, SimulatedEnvironment, Watch, fit, fit_online,
+    DynamicsLearning, Environment, FittedOnline, OnlineDynamics, Problem, Settings, SimulatedEnvironment, Watch, fit,
+    fit_online,
 };
 use coirl::mapping::LinearMapping;
 use coirl::model::{ActionId, Clusters, Cmdp, Context, ContextSpace, Dynamics, Kernel, Mixture, Pairs, StateId};
@@ -358,7 +359,7 @@ fn the_same_bytes_for_any_number_of_threads() {
         let alone = learn(1);
         assert!([2, 7].into_iter().all(|n| learn(n) == alone), "{structure:?}");
     }
-    let runs = [1, 2, 7].map(|n| with_threads(n, || garnet_rounds(mixture(), true)));
+    let runs = [1, 2, 7].map(|n| with_threads(n, || garnet_rounds(2, mixture(), true)));
     assert!(runs.iter().all(|run| *run == runs[0]));
 }
 
@@ -454,12 +455,12 @@ fn nonsense_is_refused_with_its_place() {
     says(log_likelihood(&dynamics, &observations).unwrap_err(), "differ from those of the transitions");
 }
 
-/// A small random model, learned in four rounds.
-fn garnet_rounds(structure: Structure, own_roll_outs: bool) -> FittedOnline {
+/// A small random model, learned in so many rounds of ten contexts.
+fn garnet_rounds(n_rounds: usize, structure: Structure, own_roll_outs: bool) -> FittedOnline {
     let model = Garnet { n_states: 30, n_actions: 3, n_successors: 3, n_features: 3, seed: 5, ..Garnet::default() };
     let model = model.build().unwrap().with_context_space(ContextSpace::Simplex { dimension: 2 }).unwrap();
     let truth = LinearMapping::new(2, 3, signed_point(6, 9)).unwrap();
-    let contexts = model.context_space().sample(40, 4).unwrap();
+    let contexts = model.context_space().sample(10 * n_rounds, 4).unwrap();
     let demonstrations = sampled(&model, &truth, &contexts, 40, 2);
     let batches: Vec<Vec<Demonstration>> = demonstrations.chunks(10).map(<[_]>::to_vec).collect();
     let examination = Examination::new(&model, &truth, model.context_space().sample(20, 77).unwrap()).unwrap();
@@ -467,6 +468,54 @@ fn garnet_rounds(structure: Structure, own_roll_outs: bool) -> FittedOnline {
     let environment = own_roll_outs.then_some(&world as &dyn Environment);
     let how = DynamicsLearning { structure, start: Some(1.0), ..DynamicsLearning::default() };
     fit_online(&model, &batches, &how, &Settings::default(), environment, Some(&examination), &mut ()).unwrap()
+}
+
+#[test]
+fn a_round_goes_on_from_the_one_before() {
+    let (one, two) = (garnet_rounds(1, Structure::Pooled, true), garnet_rounds(2, Structure::Pooled, true));
+    assert_eq!(two.rounds[0], one.rounds[0]);
+    assert_eq!(one.fitted.settings.initial, None);
+    assert_eq!(two.fitted.settings.initial.as_deref(), Some(one.fitted.mapping().unwrap().values()));
+    // What the second round saw was foreseen as well as the dynamics of the first foresee it.
+    let both = two.learned.log_likelihood.transitions;
+    assert_eq!(two.rounds[1].foreseen.unwrap().transitions, both - one.learned.log_likelihood.transitions);
+    // ξ̂ is a mean of the model's uniform start with weight 1 and of the ten first states.
+    let start = one.model.initial();
+    assert!(
+        start.iter().all(|&p| (0..=10).any(|n| (p - (f64::from(n) + 1.0 / 30.0) / 11.0).abs() < 1e-12)),
+        "{start:?}"
+    );
+    assert!((start.iter().sum::<f64>() - 1.0).abs() < 1e-12 && start.iter().any(|&p| p > 0.05));
+}
+
+#[test]
+fn the_agent_is_tried_as_it_stands() {
+    let model = mixture_model();
+    let truth = LinearMapping::new(3, 5, signed_point(15, 1)).unwrap();
+    let contexts = model.context_space().sample(4, 4).unwrap();
+    let demonstrations = sampled(&model, &truth, &contexts, 30, 2);
+    let how = DynamicsLearning::default();
+    let mut online = OnlineDynamics::new(&model, how);
+    let tried = std::cell::RefCell::new(Vec::new());
+    let world = |visit: u64, c: &Context, policy: &Policy| {
+        tried.borrow_mut().push((visit, c.clone(), policy.clone()));
+        Ok(vec![walk(&model, c, 5, 0, visit)])
+    };
+    online.observe(&demonstrations[..2], Some(&world)).unwrap();
+    let (fitted, _) = online.learn(&Settings::default(), None, &mut ()).unwrap();
+    let planned = act(online.model().unwrap(), &fitted.agent, &contexts[2..]).unwrap();
+    online.observe(&demonstrations[2..], Some(&world)).unwrap();
+    let uniform = Policy::uniform(model.pairs());
+    let expected = [&uniform, &uniform, &planned[0][0].policy, &planned[1][0].policy];
+    let expected: Vec<_> = (0..4).map(|i| (i as u64, contexts[i].clone(), expected[i].clone())).collect();
+    assert_eq!(*tried.borrow(), expected);
+    assert_eq!(online.learned().unwrap().log_likelihood.transitions, 4 * (30 + 5));
+    // A world that answers with paths of another model is refused.
+    let elsewhere = |_: u64, _: &Context, _: &Policy| {
+        Ok(vec![Trajectory { states: vec![StateId(0), StateId(99)], actions: vec![ActionId(0)] }])
+    };
+    let refused = online.observe(&demonstrations[..1], Some(&elsewhere)).unwrap_err();
+    assert!(refused.to_string().contains("state of a trajectory has shape 99; expected below 6"), "{refused}");
 }
 
 /// Driving, with demonstrations in 60 contexts; the agent tries itself where a world is asked for.
@@ -510,7 +559,7 @@ fn reward_and_dynamics_are_learned_together() {
 
 #[test]
 fn rounds_in_every_structure() {
-    let (alone, tried) = (garnet_rounds(Structure::Pooled, false), garnet_rounds(Structure::Pooled, true));
+    let (alone, tried) = (garnet_rounds(4, Structure::Pooled, false), garnet_rounds(4, Structure::Pooled, true));
     let value = |run: &FittedOnline| run.rounds[3].acting.unwrap().value_ratio;
     assert!(value(&tried) > 0.99 && value(&tried) > value(&alone), "{} {}", value(&alone), value(&tried));
     assert!(tried.rounds[0].acting.unwrap().value_ratio < value(&tried));
@@ -518,7 +567,7 @@ fn rounds_in_every_structure() {
     let by_cluster = Structure::Clusters { centres: Centres::Found { number, seed: 0 }, shrinkage: 5.0 };
     // Neither has more to find than the one kernel of the truth, but both have more numbers to find it with.
     for structure in [by_cluster, mixture()] {
-        let run = garnet_rounds(structure, true);
+        let run = garnet_rounds(4, structure, true);
         assert!(value(&run) > 0.97, "{}", value(&run));
     }
     let nothing =
