@@ -411,6 +411,13 @@ fn nonsense_is_refused_with_its_place() {
         "transition counts has shape 4 states with 8 pairs; expected 2 states with 3",
     );
     assert_eq!(counts.n_transitions(), 1);
+    // In a row of transitions, those before stay counted.
+    let mut row = counts.clone();
+    says(
+        row.add_all([step(1, 1, 0), step(5, 0, 0), step(1, 1, 0)]).unwrap_err(),
+        "transition 2: state 5 does not exist",
+    );
+    assert_eq!(row.iter().collect::<Vec<_>>(), [(0, 1, 1), (2, 0, 1)]);
     let learn = |prior: Prior| maximum_likelihood(&counts, &prior).unwrap_err();
     says(learn(Prior::new(0.0, PriorMean::Stay)), "state 1, action 0 was never seen and the prior has no strength");
     says(learn(Prior::new(-1.0, PriorMean::Stay)), "prior strength = -1");

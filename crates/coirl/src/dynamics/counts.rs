@@ -9,6 +9,9 @@ use crate::error::{Error, Result};
 use crate::model::{ActionId, Pairs, StateId};
 use std::sync::Arc;
 
+/// Transitions that are sorted at a time before they are counted; eight megabytes.
+const BLOCK: usize = 1 << 20;
+
 /// One step that was seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Transition {
@@ -60,7 +63,30 @@ impl TransitionCounts {
 
     /// Counts transitions; those before a refused one stay counted.
     pub fn add_all(&mut self, transitions: impl IntoIterator<Item = Transition>) -> Result<()> {
-        transitions.into_iter().try_for_each(|transition| self.add(transition))
+        let mut block: Vec<(u32, u32)> = Vec::new();
+        for transition in transitions {
+            match transition.pair(&self.pairs, self.n_transitions + block.len() as u64) {
+                Ok(pair) => block.push((pair as u32, transition.next.0)),
+                Err(refused) => {
+                    self.add_block(&mut block);
+                    return Err(refused);
+                }
+            }
+            if block.len() == BLOCK {
+                self.add_block(&mut block);
+            }
+        }
+        self.add_block(&mut block);
+        Ok(())
+    }
+
+    /// Equal transitions are counted at once, and rows are met in the order in which they lie in memory.
+    fn add_block(&mut self, block: &mut Vec<(u32, u32)>) {
+        block.sort_unstable();
+        for same in block.chunk_by(|a, b| a == b) {
+            self.add_times(same[0].0 as usize, same[0].1, same.len() as u64);
+        }
+        block.clear();
     }
 
     /// Adds what others have counted over the same pairs.
