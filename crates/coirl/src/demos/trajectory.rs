@@ -1,5 +1,6 @@
 //! Trajectories, and drawing them from a policy.
 
+use crate::dynamics::Transition;
 use crate::error::{Error, Result, check_length};
 use crate::model::{ActionId, Criterion, Features, Mdp, Pairs, StateId};
 use crate::plan::Policy;
@@ -74,6 +75,12 @@ impl Trajectory {
             scale *= gamma;
         }
         Ok(sum)
+    }
+
+    /// Its steps one by one.
+    pub fn transitions(&self) -> impl ExactSizeIterator<Item = Transition> + '_ {
+        let step = |(&action, ends): (&ActionId, &[StateId])| Transition { state: ends[0], action, next: ends[1] };
+        self.actions.iter().zip(self.states.windows(2)).map(step)
     }
 
     /// The first `transitions` of it.
