@@ -10,7 +10,7 @@ use rand::RngExt;
 const MAX_ITERATIONS: usize = 200;
 
 /// `number` centres of the contexts, each the mean of those nearest to it.
-pub(super) fn centres(contexts: &[Context], number: usize, seed: u64) -> Result<Vec<Vec<f64>>> {
+pub(crate) fn centres(contexts: &[Context], number: usize, seed: u64) -> Result<Vec<Vec<f64>>> {
     if number == 0 || number > contexts.len() {
         let expected = format!("between 1 and {}, the number of distinct contexts", contexts.len());
         return Err(Error::shape("clusters", expected, number));

@@ -31,6 +31,7 @@ pub use clusters::Centres;
 pub use counts::{Transition, TransitionCounts};
 pub use estimate::{Learned, Structure, estimate};
 pub use held_out::{LogLikelihood, log_likelihood};
+pub(crate) use kmeans::centres;
 pub use likelihood::{LearnedKernel, maximum_likelihood};
 pub use mixture::{ExpectationMaximisation, Maximised, MaximisedStatus};
 pub use observations::Observations;

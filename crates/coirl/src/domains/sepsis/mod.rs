@@ -14,9 +14,10 @@ mod reward;
 
 pub use patients::Patient;
 
+use crate::dynamics::centres;
 use crate::error::Result;
 use crate::mapping::{LinearMapping, ThresholdMapping};
-use crate::model::{ActionId, Clusters, Cmdp, Criterion, Dynamics, Features, Mixture, Names, Pairs, StateId};
+use crate::model::{ActionId, Clusters, Cmdp, Context, Criterion, Dynamics, Features, Mixture, Names, Pairs, StateId};
 use crate::plan::Policy;
 use data::{Data, N_ACTIONS, N_CLUSTERS, N_STATES};
 use patients::{CONTEXTS, Population};
@@ -79,7 +80,7 @@ impl Sepsis {
             }
             SepsisDynamics::Clusters => {
                 let mixture = Mixture::new(&kernels::tilted(data, &pairs, &mean_context()?)?)?;
-                let centroids = patients::centroids(&reference_contexts()?, N_KERNELS);
+                let centroids = centres(&reference_contexts()?, N_KERNELS, REFERENCE_SEED)?;
                 let space = patients::space();
                 let kernel = |centroid: &Vec<f64>| mixture.kernel(&space.context(centroid.clone())?);
                 Dynamics::Clusters(Clusters::new(centroids.iter().map(kernel).collect::<Result<_>>()?, centroids)?)
@@ -117,7 +118,7 @@ impl Sepsis {
             let at = CONTEXTS.iter().position(|field| *field == name).unwrap_or_default();
             truth.values()[at * reward::N_FEATURES..(at + 1) * reward::N_FEATURES].to_vec()
         };
-        let mut ages: Vec<f64> = reference_contexts()?.iter().map(|context| context[1]).collect();
+        let mut ages: Vec<f64> = reference_contexts()?.iter().map(|context| context.values()[1]).collect();
         ages.sort_by(f64::total_cmp);
         ThresholdMapping::new(CONTEXTS.len(), 1, ages[ages.len() / 2], row("age"), row("Weight_kg"))
     }
@@ -177,16 +178,16 @@ impl Sepsis {
     }
 }
 
-fn reference_contexts() -> Result<Vec<Vec<f64>>> {
+fn reference_contexts() -> Result<Vec<Context>> {
     let patients = Sepsis::patients(REFERENCE_PATIENTS, REFERENCE_SEED)?;
-    Ok(patients.iter().map(|patient| patient.context.values().to_vec()).collect())
+    Ok(patients.into_iter().map(|patient| patient.context).collect())
 }
 
 fn mean_context() -> Result<Vec<f64>> {
     let contexts = reference_contexts()?;
     let mut mean = vec![0.0; CONTEXTS.len()];
     for context in &contexts {
-        mean.iter_mut().zip(context).for_each(|(sum, x)| *sum += x / contexts.len() as f64);
+        mean.iter_mut().zip(context.values()).for_each(|(sum, x)| *sum += x / contexts.len() as f64);
     }
     Ok(mean)
 }

@@ -129,36 +129,3 @@ pub(super) fn context(fields: &[f64; 7]) -> Result<Context> {
 pub(super) fn space() -> ContextSpace {
     ContextSpace::Simplex { dimension: CONTEXTS.len() }
 }
-
-/// Centres of clusters of contexts: Lloyd's iterations from the contexts that are farthest apart.
-pub(super) fn centroids(contexts: &[Vec<f64>], n: usize) -> Vec<Vec<f64>> {
-    const MAX_ITERATIONS: usize = 100;
-    let distance = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(x, y)| (x - y) * (x - y)).sum::<f64>();
-    let nearest = |context: &[f64], centres: &[Vec<f64>]| {
-        let distances = centres.iter().map(|centre| distance(context, centre)).enumerate();
-        distances.fold((0, f64::INFINITY), |best, next| if next.1 < best.1 { next } else { best })
-    };
-    let mut centres: Vec<Vec<f64>> = contexts.first().into_iter().cloned().collect();
-    while centres.len() < n.min(contexts.len()) {
-        let far = contexts.iter().max_by(|a, b| nearest(a, &centres).1.total_cmp(&nearest(b, &centres).1));
-        centres.extend(far.cloned());
-    }
-    for _ in 0..MAX_ITERATIONS {
-        let mut sums = vec![(vec![0.0; CONTEXTS.len()], 0.0); centres.len()];
-        for context in contexts {
-            let (sum, count) = &mut sums[nearest(context, &centres).0];
-            sum.iter_mut().zip(context).for_each(|(s, x)| *s += x);
-            *count += 1.0;
-        }
-        let moved: Vec<Vec<f64>> = sums
-            .iter()
-            .zip(&centres)
-            .map(|((sum, count), old)| if *count > 0.0 { sum.iter().map(|s| s / count).collect() } else { old.clone() })
-            .collect();
-        if moved == centres {
-            break;
-        }
-        centres = moved;
-    }
-    centres
-}
