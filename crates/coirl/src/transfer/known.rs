@@ -119,7 +119,10 @@ impl KnownContexts {
 
     /// Refuses coefficients of the wrong length.
     pub(super) fn check(&self, coefficients: &[f64]) -> Result<()> {
-        check_length("coefficients of a context", self.size, coefficients.len())?;
+        if coefficients.len() != self.size {
+            let reason = format!("it has {} numbers; expected {}", coefficients.len(), self.size);
+            return Err(Error::InvalidContext { values: coefficients.to_vec(), reason });
+        }
         check_finite("coefficients of a context", coefficients)
     }
 
