@@ -10,7 +10,7 @@ mod shipped;
 mod trajectories;
 mod watcher;
 
-pub(crate) use data::{Data, DataArgs, mapping_of};
+pub(crate) use data::{Data, DataArgs, contexts_of, mapping_of};
 pub(crate) use folder::OutputFolder;
 pub(crate) use methods::{METHODS, MethodArgs};
 pub(crate) use picture::picture;

@@ -1,13 +1,19 @@
 //! What transfer costs beside planning, on a random model of the size of ICU-Sepsis (716 states, 25 actions, 85 successors,
 //! 42 features, contexts of 7 numbers, discount 0.9) and libraries of up to 100 policies. Medians over many new contexts,
-//! all in one run. `cargo bench --bench transfer`.
+//! all in one run; then what transfer is worth in the offline driving setting, over ten seeds.
+//! `cargo bench --bench transfer [-- --driving [--seeds N]]`.
 #![allow(clippy::print_stdout)] // a benchmark reports on standard output
 
-use coirl::domains::Garnet;
+#[path = "../tests/offline_driving/mod.rs"]
+mod offline_driving;
+
+use coirl::domains::{Driving, Garnet};
 use coirl::mapping::LinearMapping;
 use coirl::model::{Cmdp, Context, ContextSpace, StateId};
 use coirl::plan::Planner;
 use coirl::transfer::{Basis, How, PolicyLibrary, Transfer};
+use offline_driving::Outcome;
+use rayon::prelude::*;
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -50,6 +56,45 @@ fn row(what: &str, seconds: f64, planning: f64) {
 }
 
 fn main() -> coirl::Result<()> {
+    let arguments: Vec<String> = std::env::args().collect();
+    if arguments.iter().any(|argument| argument == "--driving") {
+        let after = |name: &str| arguments.iter().position(|a| a == name).and_then(|i| arguments.get(i + 1));
+        return driving(after("--seeds").and_then(|n| n.parse().ok()).unwrap_or(10));
+    }
+    beside_planning()
+}
+
+/// The share of the expert's value in new contexts, and the sweeps that planning needs there.
+fn driving(seeds: u64) -> coirl::Result<()> {
+    let model = Driving::default().build()?;
+    println!(
+        "| training contexts | policies | planned | improved | nearest | largest gap | largest bound | sweeps, cold | warm |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|");
+    for n in [5, 10, 20, 40, 80] {
+        let outcomes: Vec<_> = (0..seeds)
+            .into_par_iter()
+            .map(|seed| offline_driving::run(&model, n, seed))
+            .collect::<coirl::Result<_>>()?;
+        let mean = |number: fn(&Outcome) -> f64| offline_driving::mean(&outcomes, number);
+        let per_context = |sweeps: f64| sweeps / offline_driving::TEST_CONTEXTS as f64;
+        println!(
+            "| {n} | {:.1} | {:.2} | {:.2} | {:.2} | {:.1e} | {:.1e} | {:.1} | {:.1} |",
+            mean(|o| o.n_policies as f64),
+            mean(|o| 100.0 * o.planned),
+            mean(|o| 100.0 * o.improved),
+            mean(|o| 100.0 * o.nearest),
+            outcomes.iter().map(|o| o.largest_gap).fold(0.0, f64::max),
+            outcomes.iter().map(|o| o.largest_bound).fold(0.0, f64::max),
+            per_context(mean(|o| o.sweeps.0 as f64)),
+            per_context(mean(|o| o.sweeps.1 as f64)),
+        );
+    }
+    Ok(())
+}
+
+/// What transfer costs beside planning.
+fn beside_planning() -> coirl::Result<()> {
     let model = model()?;
     let mapping = mapping(model.n_features())?;
     let contexts = model.context_space().sample(NEW_CONTEXTS, 1)?;

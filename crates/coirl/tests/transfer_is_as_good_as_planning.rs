@@ -11,10 +11,15 @@ use rayon::prelude::*;
 #[test]
 fn improvement_over_the_training_contexts_replaces_planning() {
     let model = Driving::default().build().unwrap();
-    for n in [2, 5, 10, 20, 80] {
-        let outcomes: Vec<Outcome> = (0..5).into_par_iter().map(|seed| run(&model, n, seed).unwrap()).collect();
+    for n in [20, 80] {
+        let outcomes: Vec<Outcome> = (0..3).into_par_iter().map(|seed| run(&model, n, seed).unwrap()).collect();
         let (planned, improved) = (mean(&outcomes, |o| 100.0 * o.planned), mean(&outcomes, |o| 100.0 * o.improved));
-        eprintln!("{n} {planned} {improved} {} {} {} {} {:?} {:?}", mean(&outcomes, |o| 100.0 * o.nearest), mean(&outcomes, |o| o.n_policies as f64),
-        mean(&outcomes, |o| o.largest_gap), mean(&outcomes, |o| o.largest_bound), outcomes[0].sweeps, outcomes.iter().map(|o| 100.0*(o.improved - o.planned)).collect::<Vec<_>>());
+        assert!((planned - improved).abs() <= 0.1, "{n} contexts: {improved} of {planned}");
+        assert!(planned >= 95.0, "{n} contexts: {planned}");
+        for outcome in &outcomes {
+            // What a backup says is true, and starting there saves most of the sweeps.
+            assert!(outcome.largest_gap <= outcome.largest_bound, "{outcome:?}");
+            assert!(10 * outcome.sweeps.1 <= outcome.sweeps.0, "{outcome:?}");
+        }
     }
 }

@@ -29,9 +29,6 @@ const EXPECTED_BYTES: usize = 1 << 29;
 /// Bytes of sums ψ that a library may have.
 const LARGEST_BYTES: usize = 1 << 32;
 
-/// Columns of expected sums that are made together; their partial sums fit the registers.
-const COLUMNS: usize = 16;
-
 /// Policies of one kernel, ready for generalised policy improvement.
 #[derive(Debug)]
 pub struct PolicyLibrary<'a> {
@@ -273,25 +270,25 @@ impl<'a> PolicyLibrary<'a> {
         read(&made)
     }
 
-    /// E[ψ(s')] of a state's rows, a few columns at a time: their part of ψ stays in the cache from row to row.
+    /// E[ψ(s')] of a state's rows. Four successors at a time, so that the sums are loaded and stored less often.
     fn expect(&self, state: usize) -> Box<[f64]> {
         let kernel = self.mdp.kernel();
         let width = self.row_size();
         let rows = kernel.layout().state_rows[state] as usize..kernel.layout().state_rows[state + 1] as usize;
         let mut made = vec![0.0; rows.len() * width];
-        for from in (0..width).step_by(COLUMNS) {
-            let columns = from..(from + COLUMNS).min(width);
-            for (own, row) in made.chunks_exact_mut(width).zip(rows.clone()) {
-                let (next, p) = kernel.row(row);
-                let mut expected = [0.0; COLUMNS];
-                for (&s, &p) in next.iter().zip(p) {
-                    let sums = &self.sums[s as usize * width..(s as usize + 1) * width][columns.clone()];
-                    match <&[f64; COLUMNS]>::try_from(sums) {
-                        Ok(sums) => (0..COLUMNS).for_each(|i| expected[i] += p * sums[i]),
-                        Err(_) => expected.iter_mut().zip(sums).for_each(|(x, sum)| *x += p * sum),
-                    }
+        let sums = |next: u32| &self.sums[next as usize * width..(next as usize + 1) * width];
+        for (own, row) in made.chunks_exact_mut(width).zip(rows) {
+            let (next, p) = kernel.row(row);
+            let (fours, rest) = next.as_chunks::<4>();
+            let (p_fours, p_rest) = p.as_chunks::<4>();
+            for (next, p) in fours.iter().zip(p_fours) {
+                let [a, b, c, d] = next.map(sums);
+                for i in 0..width.min(a.len()).min(b.len()).min(c.len()).min(d.len()) {
+                    own[i] = own[i] + p[0] * a[i] + p[1] * b[i] + p[2] * c[i] + p[3] * d[i];
                 }
-                own[columns.clone()].copy_from_slice(&expected[..columns.len()]);
+            }
+            for (&next, p) in rest.iter().zip(p_rest) {
+                own.iter_mut().zip(sums(next)).for_each(|(x, sum)| *x += p * sum);
             }
         }
         made.into()

@@ -46,7 +46,7 @@ pub(crate) fn run(model: &Cmdp, n: usize, seed: u64) -> coirl::Result<Outcome> {
     let method = Method::MirrorDescent(MirrorDescent {
         step_size: StepSize::Schedule { initial: 0.3, decay: 0.92 },
         batch: Batch::WithReplacement { size: 10 },
-        average: Average::Last,
+        average: Average::AfterUpdate,
         ..MirrorDescent::default()
     });
     let mut settings = Settings { seed, record_loss: false, ..Settings::new(method) };
