@@ -83,7 +83,7 @@ impl Table {
     /// The same table with its columns in the order of these names. Files that name no columns, or none of these, are
     /// taken in their own order.
     pub(crate) fn ordered_by(mut self, wanted: &[String]) -> Result<Self, Failure> {
-        if !self.names.iter().any(|name| wanted.contains(name)) {
+        if !self.names.iter().any(|name| wanted.iter().any(|other| same_name(name, other))) {
             return Ok(self);
         }
         let order = named_positions(&self.names, wanted).map_err(|reason| self.refuse(reason))?;
@@ -109,19 +109,26 @@ impl Table {
 pub(crate) fn named_positions(given: &[String], wanted: &[String]) -> Result<Vec<usize>, String> {
     let listed = wanted.join(", ");
     for (i, name) in given.iter().enumerate() {
-        if given[..i].contains(name) {
+        if given[..i].iter().any(|other| same_name(other, name)) {
             return Err(format!("'{name}' is given twice"));
         }
-        if !wanted.contains(name) {
+        if !wanted.iter().any(|other| same_name(other, name)) {
             let candidates: Vec<&str> = wanted.iter().map(String::as_str).collect();
-            let meant = nearest(name, &candidates).map_or(String::new(), |meant| format!("did you mean '{meant}'? "));
-            return Err(format!("there is no '{name}' in a context; {meant}Expected {listed}"));
+            let meant = nearest(name, &candidates).map_or(String::new(), |meant| format!("; the nearest is '{meant}'"));
+            return Err(format!("a context has no '{name}'{meant}; expected {listed}"));
         }
     }
     let position = |name: &String| {
-        given.iter().position(|other| other == name).ok_or_else(|| format!("'{name}' is missing; expected {listed}"))
+        let at = given.iter().position(|other| same_name(other, name));
+        at.ok_or_else(|| format!("'{name}' is missing; expected {listed}"))
     };
     wanted.iter().map(position).collect()
+}
+
+/// Names with spaces are a nuisance to type: dashes and underscores stand for them.
+fn same_name(a: &str, b: &str) -> bool {
+    let plain = |name: &str| name.trim().replace([' ', '_'], "-");
+    plain(a) == plain(b)
 }
 
 /// A key as it is said.

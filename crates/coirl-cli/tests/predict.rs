@@ -53,7 +53,7 @@ fn refused(folder: &Folder, arguments: &str) -> String {
 fn a_context_by_its_fields() {
     let folder = driving();
     let by_number = json(folder.coirl("predict run --context 0.2,0.3,0.5 --json --realised").success());
-    let by_name = "predict run/fitted.safetensors --context off-road=0.5,speed=0.2,collision=0.3 --json --realised";
+    let by_name = "predict run/fitted.safetensors --context off-road-priority=0.5,speed_priority=0.2,collision-priority=0.3 --json --realised";
     assert_eq!(by_number, json(folder.coirl(by_name).success()));
     assert_eq!(by_number["obtained"], "improved");
     assert_eq!(by_number["library"]["contexts"], 100);
@@ -68,7 +68,9 @@ fn a_context_by_its_fields() {
     assert_eq!(by_number["policy"].as_array().unwrap().len(), 1531);
 
     let page = text(folder.coirl("predict run --context 0.2,0.3,0.5 --states 0,17 --realised --quiet").success());
-    for words in ["speed=0.2", "generalised policy improvement", "not to the expert", "theorem", "realised", "state"] {
+    for words in
+        ["speed priority=0.2", "generalised policy improvement", "not to the expert", "theorem", "realised", "state"]
+    {
         assert!(page.contains(words), "{words}: {page}");
     }
     assert!(page.lines().all(|line| line.chars().count() <= 80), "{page}");
@@ -91,8 +93,8 @@ fn wanted_bounds_are_kept_by_planning() {
 #[test]
 fn files_of_contexts_and_saved_libraries() {
     let folder = driving();
-    folder.write("a.csv", "speed,collision,off-road\n0.2,0.3,0.5\n0.6,0.3,0.1\n");
-    folder.write("b.csv", "off-road,speed,collision\n0.5,0.2,0.3\n0.1,0.6,0.3\n");
+    folder.write("a.csv", "speed priority,collision priority,off-road priority\n0.2,0.3,0.5\n0.6,0.3,0.1\n");
+    folder.write("b.csv", "off-road priority,speed priority,collision priority\n0.5,0.2,0.3\n0.1,0.6,0.3\n");
     let make = "--library cover --library-size 12 --save-library known.safetensors --out policies.csv --json --quiet";
     let first = json(folder.coirl(&format!("predict run --contexts a.csv {make}")).success());
     assert_eq!(first["predictions"].as_array().unwrap().len(), 2);
@@ -175,11 +177,12 @@ fn what_is_refused() {
 #[test]
 fn mistyped_fields_find_their_names() {
     let folder = driving();
-    let error = refused(&folder, "predict run --context speed=0.2,colision=0.3,off-road=0.5");
-    assert!(error.contains("'colision'") && error.contains("'collision'"), "{error}");
-    let error = refused(&folder, "predict run --context speed=0.2,collision=0.8");
-    assert!(error.contains("'off-road' is missing"), "{error}");
-    folder.write("wrong.csv", "speed,crash,off-road\n0.2,0.3,0.5\n");
+    let error =
+        refused(&folder, "predict run --context speed-priority=0.2,colision-priority=0.3,off-road-priority=0.5");
+    assert!(error.contains("'colision-priority'") && error.contains("'collision priority'"), "{error}");
+    let error = refused(&folder, "predict run --context speed-priority=0.2,collision-priority=0.8");
+    assert!(error.contains("'off-road priority' is missing"), "{error}");
+    folder.write("wrong.csv", "speed priority,crash,off-road priority\n0.2,0.3,0.5\n");
     let error = refused(&folder, "predict run --contexts wrong.csv");
     assert!(error.contains("wrong.csv") && error.contains("'crash'"), "{error}");
     let error = refused(&folder, "predict run --context 0.2,0.3,0.5 --library cover --radius 0.0001");

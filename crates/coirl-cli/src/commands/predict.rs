@@ -22,8 +22,8 @@ well is planned, from the transferred policy, and known from then on.";
 const EXAMPLES: &str = "\
 Examples:
   coirl predict coirl-fit --context 0.2,0.3,0.5
-  coirl predict coirl-fit --context speed=0.2,off-road=0.5,collision=0.3 \\
-      --states 0,17 --bound 0.01
+  coirl predict clinic --context age=0.2,weight=0.8 --states 3,17
+  coirl predict coirl-fit --context 0.2,0.3,0.5 --bound 0.01 --realised
   coirl predict coirl-fit --contexts new.csv --library cover --radius 0.05 \\
       --save-library library.safetensors --out policies.csv
   coirl predict coirl-fit --contexts new.csv --library library.safetensors \\

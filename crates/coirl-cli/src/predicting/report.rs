@@ -160,7 +160,8 @@ impl Report<'_> {
 
     fn write_one(&self, out: &mut dyn Write, answer: &Answer) -> Result<(), Failure> {
         let Answer { context, prediction, realised } = answer;
-        text::title(out, &format!("How to act in context {}", self.named(context)))?;
+        text::title(out, "How to act")?;
+        text::pair(out, "context", &self.named(context))?;
         text::pair(out, "policy", &action_counts(self.model, &prediction.policy))?;
         text::pair(out, "value", &format!("{} from the start, for the learned mapping", short(prediction.value)))?;
         text::pair(out, "obtained", &self.in_words(prediction))?;
@@ -210,8 +211,10 @@ impl Report<'_> {
         let rows = self.answers.iter().enumerate().take(MOST_ROWS).map(row).collect();
         text::table(out, &header, &[0, 1, 3, 4], rows)?;
         rest(out, self.answers.len(), "contexts")?;
+        writeln!(out)?;
         let known = format!("{} policies of {} known contexts", count(self.n_policies), count(self.n_contexts));
-        Ok(writeln!(out, "\n{known}; bounds are {RELATIVE_TO}")?)
+        text::pair(out, "library", &known)?;
+        Ok(text::pair(out, "bounds", RELATIVE_TO)?)
     }
 
     /// "speed=0.2, collision=0.8", or numbers.

@@ -28,7 +28,7 @@ pub struct Transfer<'a> {
 #[derive(Debug)]
 pub(crate) enum Knowledge<'a> {
     /// One library for all contexts.
-    Shared(PolicyLibrary<'a>),
+    Shared(Box<PolicyLibrary<'a>>),
     /// One per cluster.
     Clusters(Vec<PolicyLibrary<'a>>),
     /// Policies only.
@@ -103,7 +103,7 @@ impl<'a> Transfer<'a> {
         }
         let basis = Basis::linear(&mapping);
         let knowledge = match model.dynamics() {
-            Dynamics::Shared(_) => Knowledge::Shared(PolicyLibrary::shared(model, &basis)?),
+            Dynamics::Shared(_) => Knowledge::Shared(Box::new(PolicyLibrary::shared(model, &basis)?)),
             Dynamics::Mixture(_) => Knowledge::Mixture(NearestContexts::new(model, &mapping)?),
             Dynamics::Clusters(clusters) => {
                 let libraries = (0..clusters.kernels().len()).map(|i| PolicyLibrary::of_cluster(model, i, &basis));
