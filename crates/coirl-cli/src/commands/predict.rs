@@ -182,7 +182,11 @@ impl HowArgs {
 
     fn predict(&self, transfer: &mut Transfer<'_>, context: &Context) -> Result<Prediction, Failure> {
         Ok(match (self.plan, self.transfer) {
-            (true, _) => transfer.plan(context, None)?,
+            (true, _) => {
+                let planned = transfer.plan(context, None)?;
+                transfer.remember(std::slice::from_ref(context), std::slice::from_ref(&planned.policy))?;
+                planned
+            }
             (_, true) => transfer.transfer(context, None)?,
             (false, false) => transfer.predict_and_learn(context, self.bound)?,
         })

@@ -88,7 +88,7 @@ impl NearestContexts {
     /// Leaves out the policies of contexts that are nearest to none of these; returns how many.
     pub fn prune(&mut self, contexts: &[Context]) -> Result<usize> {
         // Without contexts there is nothing to judge by.
-        if contexts.is_empty() {
+        if contexts.is_empty() || self.known.is_empty() {
             return Ok(0);
         }
         let mut keep = vec![false; self.known.n_policies()];

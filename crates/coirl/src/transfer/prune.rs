@@ -13,7 +13,7 @@ impl PolicyLibrary<'_> {
     /// Leaves out the policies that no state of these contexts, given as coefficients, needs; returns how many.
     pub fn prune(&mut self, contexts: &[Vec<f64>]) -> Result<usize> {
         // Without contexts there is nothing to judge by.
-        if contexts.is_empty() {
+        if contexts.is_empty() || self.known().is_empty() {
             return Ok(0);
         }
         let whole: Vec<Vec<Choice>> = contexts.iter().map(|c| self.improve(c)).collect::<Result<_>>()?;
