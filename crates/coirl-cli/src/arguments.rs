@@ -5,6 +5,7 @@ use crate::commands::domain::DomainArgs;
 use crate::commands::fit::FitArgs;
 use crate::commands::info::InfoArgs;
 use crate::commands::plan::PlanArgs;
+use crate::commands::predict::PredictArgs;
 use clap::{Args, Parser, Subcommand};
 
 const WORKFLOW: &str = "\
@@ -13,6 +14,7 @@ Workflow:
   coirl fit --model model.npz --contexts contexts.csv \\
       --feature-expectations mu.csv            and from your own
   coirl info coirl-fit/fitted.safetensors      what was learned
+  coirl predict coirl-fit --context 0.2,0.3,0.5  how to act in a new context
   coirl domain list                            which models are built in
   coirl domain show driving                    what one of them looks like
   coirl domain export driving --out model.npz  write it to a file
@@ -80,6 +82,7 @@ pub(crate) struct Global {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Fit(Box<FitArgs>),
+    Predict(Box<PredictArgs>),
     Domain(DomainArgs),
     Plan(Box<PlanArgs>),
     Info(InfoArgs),

@@ -10,6 +10,7 @@ mod fitting;
 mod models;
 mod numbers;
 mod plans;
+mod predicting;
 mod progress;
 mod summary;
 mod tables;

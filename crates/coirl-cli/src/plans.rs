@@ -9,7 +9,8 @@ mod parquet;
 mod rows;
 mod text;
 
-pub(crate) use columns::{Columns, Contexts};
+pub(crate) use columns::{Columns, Contexts, action_name};
+pub(crate) use text::{MOST_ROWS, action_counts, rest};
 
 use crate::failure::Failure;
 use coirl::plan::PlannedReward;

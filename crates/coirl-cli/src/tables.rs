@@ -8,6 +8,7 @@ pub(crate) use columns::Cells;
 
 use crate::failure::Failure;
 use coirl::artifact;
+use coirl::nearest::nearest;
 use std::path::{Path, PathBuf};
 
 /// A rectangular table of finite numbers.
@@ -15,6 +16,8 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Table {
     path: PathBuf,
     n_columns: usize,
+    /// One per column, or none where the file names none.
+    names: Vec<String>,
     /// Row-major.
     values: Vec<f64>,
     /// The line of each row, where the file has lines.
@@ -77,6 +80,19 @@ impl Table {
         Err(Failure::in_file(&self.path, format!("has {} columns; expected {expected}, {reason}", self.n_columns)))
     }
 
+    /// The same table with its columns in the order of these names. Files that name no columns, or none of these, are
+    /// taken in their own order.
+    pub(crate) fn ordered_by(mut self, wanted: &[String]) -> Result<Self, Failure> {
+        if !self.names.iter().any(|name| wanted.iter().any(|other| same_name(name, other))) {
+            return Ok(self);
+        }
+        let order = named_positions(&self.names, wanted).map_err(|reason| self.refuse(reason))?;
+        let sorted = |row: &[f64]| order.iter().map(|&at| row[at]).collect::<Vec<_>>();
+        self.values = self.values.chunks_exact(self.n_columns).flat_map(sorted).collect();
+        self.names = wanted.to_vec();
+        Ok(self)
+    }
+
     /// What is wrong with the file as a whole.
     pub(crate) fn refuse(&self, reason: impl std::fmt::Display) -> Failure {
         Failure::in_file(&self.path, reason)
@@ -89,6 +105,32 @@ impl Table {
     }
 }
 
+/// Where each of the `wanted` names is among the `given`; every one must be there once, and no other.
+pub(crate) fn named_positions(given: &[String], wanted: &[String]) -> Result<Vec<usize>, String> {
+    let listed = wanted.join(", ");
+    for (i, name) in given.iter().enumerate() {
+        if given[..i].iter().any(|other| same_name(other, name)) {
+            return Err(format!("'{name}' is given twice"));
+        }
+        if !wanted.iter().any(|other| same_name(other, name)) {
+            let candidates: Vec<&str> = wanted.iter().map(String::as_str).collect();
+            let meant = nearest(name, &candidates).map_or(String::new(), |meant| format!("; the nearest is '{meant}'"));
+            return Err(format!("a context has no '{name}'{meant}; expected {listed}"));
+        }
+    }
+    let position = |name: &String| {
+        let at = given.iter().position(|other| same_name(other, name));
+        at.ok_or_else(|| format!("'{name}' is missing; expected {listed}"))
+    };
+    wanted.iter().map(position).collect()
+}
+
+/// Names with spaces are a nuisance to type: dashes and underscores stand for them.
+fn same_name(a: &str, b: &str) -> bool {
+    let plain = |name: &str| name.trim().replace([' ', '_'], "-");
+    plain(a) == plain(b)
+}
+
 /// A key as it is said.
 fn words(key: &str) -> String {
     key.replace('_', " ")
@@ -99,7 +141,7 @@ fn from_fitted(path: &Path) -> Result<Table, Failure> {
     let fitted = artifact::read_fitted(path)?;
     let mapping = fitted.mapping().map_err(|error| Failure::in_file(path, error))?;
     let (n_columns, values) = (mapping.n_features(), mapping.values().to_vec());
-    Ok(Table { path: path.to_owned(), n_columns, values, lines: Vec::new() })
+    Ok(Table { path: path.to_owned(), n_columns, names: Vec::new(), values, lines: Vec::new() })
 }
 
 /// A vector is one row.
@@ -113,5 +155,5 @@ fn from_array(path: &Path, key: &'static str) -> Result<Table, Failure> {
         let place = format!("row {}, column {}", i / n_columns, i % n_columns);
         return Err(Failure::in_file(path, format!("{place}: {}; expected a finite number", values[i])));
     }
-    Ok(Table { path: path.to_owned(), n_columns: n_columns.max(1), values, lines: Vec::new() })
+    Ok(Table { path: path.to_owned(), n_columns: n_columns.max(1), names: Vec::new(), values, lines: Vec::new() })
 }

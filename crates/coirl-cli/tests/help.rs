@@ -18,6 +18,7 @@ fn help_pages() {
     for (name, arguments) in [
         ("coirl", "--help"),
         ("fit", "fit --help"),
+        ("predict", "predict --help"),
         ("domain", "domain --help"),
         ("domain_list", "domain list --help"),
         ("domain_show", "domain show --help"),

@@ -191,6 +191,37 @@ pub enum Error {
     /// Something that needs one kernel was asked of a model whose dynamics depend on the context.
     #[error("the dynamics of this model depend on the context; give the context to plan for")]
     ContextNeeded,
+    /// Generalised policy improvement across contexts whose dynamics differ.
+    #[error(
+        "generalised policy improvement needs dynamics that no context changes, but the model has {dynamics}: {hint}"
+    )]
+    DynamicsDependOnContext {
+        /// What the dynamics are.
+        dynamics: &'static str,
+        /// What to do instead.
+        hint: &'static str,
+    },
+    /// Transfer without anything to transfer from.
+    #[error("no known context{place} to transfer from; plan, or add contexts to the library")]
+    EmptyLibrary {
+        /// Where nothing is known, with a space before it; empty where nothing is known at all.
+        place: String,
+    },
+    /// A cover that would take more contexts than allowed.
+    #[error(
+        "covering the contexts to a radius of {radius} takes {needed} contexts, more than the {limit} allowed; \
+         {limit} reach a radius of {reachable}"
+    )]
+    CoverTooLarge {
+        /// The radius wanted.
+        radius: f64,
+        /// Contexts of a cover with this radius.
+        needed: u64,
+        /// Contexts allowed.
+        limit: usize,
+        /// The radius that so many contexts guarantee.
+        reachable: f64,
+    },
     /// Base kernels that cannot be combined.
     #[error("base kernel {kernel}: {reason}")]
     IncompatibleKernels {

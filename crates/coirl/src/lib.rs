@@ -35,6 +35,7 @@
 //! | μ* | what was seen of an expert | [`demos::Demonstration`], [`demos::Estimator`] |
 //! | Loss, g | the loss and its subgradient | [`learn::Problem`] |
 //! | W | what a method learns | [`learn::fit`], [`learn::Fitted`] |
+//! | {c_j} | contexts planned for, to transfer from | [`transfer::Transfer`], [`transfer::cover`] |
 //! | μ, ψ | feature expectations, from the start and from every state | [`plan::evaluate`] |
 //!
 //! # Example
@@ -84,6 +85,7 @@ pub mod model;
 pub mod nearest;
 pub mod plan;
 mod random;
+pub mod transfer;
 
 pub use error::{Error, Result};
 

@@ -6,6 +6,7 @@ pub(crate) mod domain;
 pub(crate) mod fit;
 pub(crate) mod info;
 pub(crate) mod plan;
+pub(crate) mod predict;
 
 use crate::arguments::{Cli, Command};
 use crate::failure::{Failure, Outcome};
@@ -15,6 +16,7 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
         Command::Fit(args) => fit::run(&args, &cli.global),
         Command::Domain(args) => domain::run(args, &cli.global),
         Command::Plan(args) => plan::run(*args, &cli.global),
+        Command::Predict(args) => predict::run(&args, &cli.global),
         Command::Info(args) => info::run(&args, &cli.global),
         Command::Completions(args) => completions::run(&args),
     }

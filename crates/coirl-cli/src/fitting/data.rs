@@ -75,6 +75,11 @@ pub(crate) struct Truth {
 }
 
 impl DataArgs {
+    /// A model without demonstrations.
+    pub(crate) fn of_model(model: Option<&Path>) -> Self {
+        Self { model: model.map(Path::to_owned), ..Self::default() }
+    }
+
     /// Whether anything but the shipped data was asked for.
     pub(crate) fn is_given(&self) -> bool {
         [&self.model, &self.contexts, &self.feature_expectations, &self.trajectories].iter().any(|path| path.is_some())
@@ -214,7 +219,7 @@ fn shipped_data(seed: u64) -> Result<Data, Failure> {
     Ok(Data { model, demonstrations, estimator: Estimator::default(), truth, source })
 }
 
-fn contexts_of(model: &Cmdp, table: &Table) -> Result<Vec<Context>, Failure> {
+pub(crate) fn contexts_of(model: &Cmdp, table: &Table) -> Result<Vec<Context>, Failure> {
     let context = |(row, values): (usize, &[f64])| {
         model.context_space().context(values).map_err(|error| table.refuse_row(row, error))
     };

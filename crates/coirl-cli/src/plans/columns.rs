@@ -78,10 +78,15 @@ impl Columns<'_> {
 
     /// An action by its name, or by its number where it has none.
     pub(crate) fn action_name(&self, action: usize) -> String {
-        match self.model.names().actions.get(action) {
-            Some(name) => format!("{action} {name}"),
-            None => action.to_string(),
-        }
+        action_name(self.model, action)
+    }
+}
+
+/// An action by its number and, where it has one, its name.
+pub(crate) fn action_name(model: &Cmdp, action: usize) -> String {
+    match model.names().actions.get(action) {
+        Some(name) => format!("{action} {name}"),
+        None => action.to_string(),
     }
 }
 

@@ -1,16 +1,17 @@
 //! Plans as text for people.
 
-use super::columns::first_action;
+use super::columns::{action_name, first_action};
 use super::rows::status_word;
 use super::{Columns, PlanWriter};
 use crate::failure::Failure;
 use crate::numbers::{bound, count, short};
 use crate::text;
+use coirl::model::Cmdp;
 use coirl::plan::{Certificate, PlannedReward, Policy, Status};
 use std::io::Write;
 
 /// Rows of a table before the rest is only counted.
-const MOST_ROWS: usize = 20;
+pub(crate) const MOST_ROWS: usize = 20;
 
 /// The plan of one reward.
 pub(super) struct OnePlan<'a> {
@@ -21,25 +22,6 @@ pub(super) struct OnePlan<'a> {
 impl<'a> OnePlan<'a> {
     pub(super) fn new(columns: &'a Columns<'a>, out: &'a mut dyn Write) -> Self {
         Self { columns, out }
-    }
-
-    /// How often each action is chosen, over the states.
-    fn action_counts(&self, policy: &Policy) -> String {
-        let stage = match policy {
-            Policy::Stationary(actions) => actions,
-            Policy::Staged(stages) => match stages.first() {
-                Some(actions) => actions,
-                None => return String::new(),
-            },
-            Policy::Stochastic(_) => return "stochastic".into(),
-        };
-        let mut counts = vec![0; self.columns.model.n_actions()];
-        stage.iter().for_each(|action| counts[action.index()] += 1);
-        let used = (0..counts.len()).filter(|&action| counts[action] > 0);
-        let words: Vec<_> =
-            used.map(|action| format!("{} in {}", self.columns.action_name(action), count(counts[action]))).collect();
-        let first = if matches!(policy, Policy::Staged(_)) { "first decision: " } else { "" };
-        format!("{first}{} of {} states", words.join(", "), count(stage.len()))
     }
 
     fn features(&mut self, plan: &PlannedReward) -> Result<(), Failure> {
@@ -88,7 +70,7 @@ impl PlanWriter for OnePlan<'_> {
         if let Some(action) = self.columns.start_state().and_then(|state| first_action(&plan.policy, state)) {
             text::pair(self.out, "at the start", &self.columns.action_name(action))?;
         }
-        let counts = self.action_counts(&plan.policy);
+        let counts = action_counts(self.columns.model, &plan.policy);
         text::pair(self.out, "policy", &counts)?;
         self.features(plan)?;
         if self.columns.policy || plan.values.is_some() || self.columns.model.n_states() <= MOST_ROWS {
@@ -144,8 +126,27 @@ impl PlanWriter for ManyPlans<'_> {
     }
 }
 
+/// How often each action is chosen, over the states.
+pub(crate) fn action_counts(model: &Cmdp, policy: &Policy) -> String {
+    let stage = match policy {
+        Policy::Stationary(actions) => actions,
+        Policy::Staged(stages) => match stages.first() {
+            Some(actions) => actions,
+            None => return String::new(),
+        },
+        Policy::Stochastic(_) => return "stochastic".into(),
+    };
+    let mut counts = vec![0; model.n_actions()];
+    stage.iter().for_each(|action| counts[action.index()] += 1);
+    let used = (0..counts.len()).filter(|&action| counts[action] > 0);
+    let words: Vec<_> =
+        used.map(|action| format!("{} in {}", action_name(model, action), count(counts[action]))).collect();
+    let first = if matches!(policy, Policy::Staged(_)) { "first decision: " } else { "" };
+    format!("{first}{} of {} states", words.join(", "), count(stage.len()))
+}
+
 /// Says that a table goes on, and where to see the rest.
-fn rest(out: &mut dyn Write, n: usize, what: &str) -> std::io::Result<()> {
+pub(crate) fn rest(out: &mut dyn Write, n: usize, what: &str) -> std::io::Result<()> {
     match n.checked_sub(MOST_ROWS) {
         Some(more) if more > 0 => writeln!(out, "  … and {} more {what}; --json or --out FILE gives all", count(more)),
         _ => Ok(()),

@@ -23,8 +23,8 @@ pub(super) fn open(path: &Path) -> Result<File, Failure> {
 
 pub(super) fn parse(path: &Path, content: impl Read) -> Result<Table, Failure> {
     let mut reader = ReaderBuilder::new().has_headers(false).flexible(true).trim(Trim::All).from_reader(content);
-    let mut table = Table { path: path.to_owned(), n_columns: 0, values: Vec::new(), lines: Vec::new() };
-    let mut header: Option<Vec<String>> = None;
+    let mut table =
+        Table { path: path.to_owned(), n_columns: 0, names: Vec::new(), values: Vec::new(), lines: Vec::new() };
     let mut record = ByteRecord::new();
     while reader.read_byte_record(&mut record).map_err(|error| Failure::in_file(path, error))? {
         let line = record.position().map_or(0, csv::Position::line);
@@ -32,12 +32,13 @@ pub(super) fn parse(path: &Path, content: impl Read) -> Result<Table, Failure> {
         if table.n_columns == 0 {
             table.n_columns = record.len();
             if record.iter().all(|cell| number(cell).is_none()) {
-                header = Some(record.iter().map(quote).collect());
+                table.names = record.iter().map(quote).collect();
                 continue;
             }
         }
+        let names = &table.names;
         let place = |column: usize| {
-            let name = header.as_ref().and_then(|names| names.get(column));
+            let name = names.get(column);
             let name = name.map(|name| format!(" ({name})")).unwrap_or_default();
             format!("row {row} (line {line}), column {column}{name}")
         };

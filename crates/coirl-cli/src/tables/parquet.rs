@@ -27,7 +27,8 @@ pub(super) fn read(path: &Path) -> Result<Table, Failure> {
             values.push(cell.ok_or_else(refuse)?);
         }
     }
-    Ok(Table { path: path.to_owned(), n_columns: n_columns.max(1), values, lines: Vec::new() })
+    let names = cells.columns.into_iter().map(|column| column.name).collect();
+    Ok(Table { path: path.to_owned(), n_columns: n_columns.max(1), names, values, lines: Vec::new() })
 }
 
 /// The columns with their names; cells may be missing.

@@ -81,7 +81,8 @@ pub fn is_fitted(path: &Path) -> bool {
     open(path).is_ok_and(|tensors| tensors.format() == Some(FORMAT))
 }
 
-fn open(path: &Path) -> Result<TensorFile> {
+/// Opens a regular file.
+pub(super) fn open(path: &Path) -> Result<TensorFile> {
     let io_error = |source| Error::Io { path: path.to_owned(), source };
     let metadata = std::fs::metadata(path).map_err(io_error)?;
     if !metadata.is_file() {

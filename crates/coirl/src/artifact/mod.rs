@@ -8,7 +8,7 @@
 //! | `.safetensors` | this library | the model bit for bit, versioned |
 //!
 //! What was learned is a `.safetensors` file as well ([`write_fitted`]); a run that was interrupted is a checkpoint
-//! ([`write_checkpoint`]).
+//! ([`write_checkpoint`]). The policies that new contexts are transferred from are a library ([`write_library`]).
 //!
 //! [`read_model`] goes by what a file holds, [`write_model`] by the extension. The keys of both are listed in
 //! `docs/model-files.md`.
@@ -22,6 +22,7 @@ mod archive;
 mod atomic;
 mod checkpoint;
 mod fitted;
+mod library;
 mod npy;
 mod npz;
 mod numbers;
@@ -30,6 +31,7 @@ mod safetensors;
 pub use atomic::write_atomically;
 pub use checkpoint::{read_checkpoint, write_checkpoint};
 pub use fitted::{is_fitted, read_fitted, write_fitted};
+pub use library::{is_library, read_library, write_library};
 pub use numbers::{array_keys, read_numbers};
 
 use crate::error::{Error, Result};

@@ -266,7 +266,7 @@ impl TensorFile {
     }
 
     /// A tensor of exactly this shape.
-    fn tensor<T: Element>(&mut self, name: &str, shape: &[usize]) -> Result<Vec<T>> {
+    pub(super) fn tensor<T: Element>(&mut self, name: &str, shape: &[usize]) -> Result<Vec<T>> {
         self.read_if(name, |found| found == shape, || format!("{shape:?}"))
     }
 
@@ -390,6 +390,24 @@ impl Element for u32 {
     }
 }
 
+impl Element for u16 {
+    const DTYPE: Dtype = Dtype::U16;
+    const SIZE: usize = 2;
+    fn decode(bytes: &[u8], out: &mut Vec<Self>) -> Result<(), usize> {
+        out.extend(bytes.as_chunks().0.iter().map(|b| u16::from_le_bytes(*b)));
+        Ok(())
+    }
+}
+
+impl Element for u8 {
+    const DTYPE: Dtype = Dtype::U8;
+    const SIZE: usize = 1;
+    fn decode(bytes: &[u8], out: &mut Vec<Self>) -> Result<(), usize> {
+        out.extend_from_slice(bytes);
+        Ok(())
+    }
+}
+
 impl Element for bool {
     const DTYPE: Dtype = Dtype::BOOL;
     const SIZE: usize = 1;
@@ -416,6 +434,8 @@ pub(super) enum Values<'a> {
     /// Written in 64 bits.
     Usize(&'a [usize]),
     U32(&'a [u32]),
+    U16(Vec<u16>),
+    U8(Vec<u8>),
     Bool(Vec<bool>),
 }
 
@@ -425,6 +445,8 @@ impl Values<'_> {
             Values::F64(_) => Dtype::F64,
             Values::Usize(_) => Dtype::U64,
             Values::U32(_) => Dtype::U32,
+            Values::U16(_) => Dtype::U16,
+            Values::U8(_) => Dtype::U8,
             Values::Bool(_) => Dtype::BOOL,
         }
     }
@@ -434,6 +456,8 @@ impl Values<'_> {
             Values::F64(values) => 8 * values.len(),
             Values::Usize(values) => 8 * values.len(),
             Values::U32(values) => 4 * values.len(),
+            Values::U16(values) => 2 * values.len(),
+            Values::U8(values) => values.len(),
             Values::Bool(values) => values.len(),
         }
     }
@@ -443,6 +467,8 @@ impl Values<'_> {
             Values::F64(values) => write_each(out, values, |x| x.to_le_bytes()),
             Values::Usize(values) => write_each(out, values, |&x| (x as u64).to_le_bytes()),
             Values::U32(values) => write_each(out, values, |x| x.to_le_bytes()),
+            Values::U16(values) => write_each(out, values, |x| x.to_le_bytes()),
+            Values::U8(values) => out.write_all(values),
             Values::Bool(values) => write_each(out, values, |&x| [u8::from(x)]),
         }
     }

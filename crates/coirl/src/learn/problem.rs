@@ -14,11 +14,10 @@ use crate::demos::{
 };
 use crate::error::{Error, Result, check_length};
 use crate::evaluate::RepeatedPlans;
-use crate::model::digest::feed_numbers;
+use crate::model::digest::{feed_numbers, sha256};
 use crate::model::{Cmdp, Context, Criterion, Dynamics, Mdp};
 use crate::plan::{Policy, evaluate, longest_expected_time};
 use rayon::prelude::*;
-use sha2::{Digest, Sha256};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The feature expectations closer than this are the same for a recorded expert.
@@ -331,24 +330,24 @@ impl<'a> Problem<'a> {
     /// A digest of everything that the result depends on besides the settings: dynamics, features, start, criterion,
     /// contexts, their starts and demonstrations.
     pub fn digest(&self) -> String {
-        let mut hasher = Sha256::new();
-        self.model.feed(&mut |bytes| hasher.update(bytes));
-        for (i, context) in self.contexts.iter().enumerate() {
-            feed_numbers(context.values(), &mut |bytes| hasher.update(bytes));
-            match &self.origins[i] {
-                Origin::Model => hasher.update(b"model"),
-                Origin::States(states) => states.iter().for_each(|state| hasher.update(state.0.to_le_bytes())),
+        sha256(|sink| {
+            self.model.feed(sink);
+            for (i, context) in self.contexts.iter().enumerate() {
+                feed_numbers(context.values(), sink);
+                match &self.origins[i] {
+                    Origin::Model => sink(b"model"),
+                    Origin::States(states) => states.iter().for_each(|state| sink(&state.0.to_le_bytes())),
+                }
+                if let Some(mu) = self.demonstrated.get(i) {
+                    feed_numbers(mu, sink);
+                }
+                for trajectory in &self.trajectories[i] {
+                    sink(&(trajectory.actions.len() as u64).to_le_bytes());
+                    trajectory.states.iter().for_each(|state| sink(&state.0.to_le_bytes()));
+                    trajectory.actions.iter().for_each(|action| sink(&action.0.to_le_bytes()));
+                }
             }
-            if let Some(mu) = self.demonstrated.get(i) {
-                feed_numbers(mu, &mut |bytes| hasher.update(bytes));
-            }
-            for trajectory in &self.trajectories[i] {
-                hasher.update((trajectory.actions.len() as u64).to_le_bytes());
-                trajectory.states.iter().for_each(|state| hasher.update(state.0.to_le_bytes()));
-                trajectory.actions.iter().for_each(|action| hasher.update(action.0.to_le_bytes()));
-            }
-        }
-        hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+        })
     }
 }
 

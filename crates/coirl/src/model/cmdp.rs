@@ -159,6 +159,15 @@ impl Cmdp {
         }
     }
 
+    /// The process of a cluster of contexts.
+    pub(crate) fn cluster_mdp(&self, cluster: usize) -> Result<Mdp<'_>> {
+        let kernels = if let Dynamics::Clusters(clusters) = &self.dynamics { clusters.kernels() } else { &[] };
+        match kernels.get(cluster) {
+            Some(kernel) => Ok(self.mdp_over(Cow::Borrowed(kernel))),
+            None => Err(Error::shape("cluster", format!("below {}", kernels.len()), cluster)),
+        }
+    }
+
     fn mdp_over<'a>(&'a self, kernel: Cow<'a, Kernel>) -> Mdp<'a> {
         Mdp { kernel, features: &self.features, initial: Cow::Borrowed(&self.initial), criterion: self.criterion }
     }

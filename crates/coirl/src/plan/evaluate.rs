@@ -150,25 +150,37 @@ pub fn successor_features(mdp: &Mdp<'_>, policy: &Policy) -> Result<Vec<f64>> {
             hint: "use feature expectations from the start distribution",
         });
     };
-    let (n, k) = (mdp.n_states(), mdp.features().n_features());
+    let features = mdp.features();
+    discounted_sums(mdp, policy, features.n_features(), |s, pair, share, out| features.add_scaled(s, pair, share, out))
+}
+
+/// E[Σ γᵗ x(s_t, a_t)] from every state, for vectors x of `width` numbers: row-major `[n_states, width]`. `add` adds a share
+/// of the vector of a state and a pair to a row. For the criteria with a sum.
+pub(crate) fn discounted_sums(
+    mdp: &Mdp<'_>,
+    policy: &Policy,
+    width: usize,
+    add: impl Fn(usize, usize, f64, &mut [f64]),
+) -> Result<Vec<f64>> {
+    let n = mdp.n_states();
     let mut matrix = policy_matrix(mdp, policy, |_, _| 0.0, &[])?;
-    let mut own = vec![0.0; n * k];
+    let mut own = vec![0.0; n * width];
     let stage = stage_distributions(mdp.pairs(), policy, 1)?;
     for s in 0..n {
         for pair in mdp.pairs().of_state(s) {
             let share = stage[0].share(s, pair);
             if share != 0.0 {
-                mdp.features().add_scaled(s, pair, share, &mut own[s * k..(s + 1) * k]);
+                add(s, pair, share, &mut own[s * width..(s + 1) * width]);
             }
         }
     }
     let mut scratch = Scratch::default();
     let mut values = vec![0.0; n];
-    for j in 0..k {
-        (0..n).for_each(|s| matrix.reward[s] = own[s * k + j]);
+    for j in 0..width {
+        (0..n).for_each(|s| matrix.reward[s] = own[s * width + j]);
         values.copy_from_slice(&matrix.reward);
         converged(policy_values(&matrix, &mut values, &mut scratch))?;
-        (0..n).for_each(|s| own[s * k + j] = values[s]);
+        (0..n).for_each(|s| own[s * width + j] = values[s]);
     }
     Ok(own)
 }
