@@ -31,7 +31,7 @@ impl<'a> OnePlan<'a> {
                 Some(actions) => actions,
                 None => return String::new(),
             },
-            Policy::Stochastic(_) => return "stochastic".into(),
+            Policy::Stochastic(_) | Policy::StagedStochastic(_) => return "stochastic".into(),
         };
         let mut counts = vec![0; self.columns.model.n_actions()];
         stage.iter().for_each(|action| counts[action.index()] += 1);

@@ -22,6 +22,7 @@ mod planner;
 mod policy;
 mod problem;
 mod real;
+mod soft;
 mod sweep;
 
 pub(crate) use absorption::longest_expected_time;
@@ -32,3 +33,5 @@ pub use many::{ManyOptions, PlannedReward};
 pub(crate) use memory::PolicyMemory;
 pub use planner::{Accuracy, Limits, Method, Plan, Planner, Start};
 pub use policy::Policy;
+pub(crate) use soft::log_softmax;
+pub use soft::{SoftMethod, SoftPlan, SoftPlanner};
