@@ -266,7 +266,7 @@ impl TensorFile {
     }
 
     /// A tensor of exactly this shape.
-    fn tensor<T: Element>(&mut self, name: &str, shape: &[usize]) -> Result<Vec<T>> {
+    pub(super) fn tensor<T: Element>(&mut self, name: &str, shape: &[usize]) -> Result<Vec<T>> {
         self.read_if(name, |found| found == shape, || format!("{shape:?}"))
     }
 
@@ -415,7 +415,7 @@ pub(super) enum Values<'a> {
     F64(Cow<'a, [f64]>),
     /// Written in 64 bits.
     Usize(&'a [usize]),
-    U32(&'a [u32]),
+    U32(Cow<'a, [u32]>),
     Bool(Vec<bool>),
 }
 
@@ -535,7 +535,7 @@ fn parts(model: &Cmdp) -> (Header, Vec<Tensor<'_>>) {
         Features::StateAction(rows) => {
             let (row_start, feature, value) = rows.parts();
             tensors.add("features.row_start", &[row_start.len()], Values::Usize(row_start));
-            tensors.add("features.feature", &[feature.len()], Values::U32(feature));
+            tensors.add("features.feature", &[feature.len()], Values::U32(Cow::Borrowed(feature)));
             tensors.floats("features.value", &[value.len()], value);
             FeaturesKind::StateAction
         }
@@ -586,7 +586,7 @@ impl<'a> TensorList<'a> {
     fn layout(&mut self, prefix: &str, layout: &'a Layout) {
         let lists = [("pair_row", &layout.pair_row), ("state_rows", &layout.state_rows), ("next", &layout.next)];
         for (part, values) in lists {
-            self.add(&format!("{prefix}.{part}"), &[values.len()], Values::U32(values));
+            self.add(&format!("{prefix}.{part}"), &[values.len()], Values::U32(Cow::Borrowed(values)));
         }
         self.add(&format!("{prefix}.row_start"), &[layout.row_start.len()], Values::Usize(&layout.row_start));
     }

@@ -110,7 +110,8 @@ impl SoftPlanner {
     fn plan_sum(&self, mdp: &Mdp<'_>, problem: &Problem<'_>) -> Result<SoftPlan> {
         let gamma = problem.gamma;
         // Without a discount an absorbing state ends the episode: there is nothing left to choose, and no entropy in it.
-        let ended: Vec<bool> = (0..mdp.n_states()).map(|s| gamma == 1.0 && mdp.is_absorbing(StateId(s as u32))).collect();
+        let ended: Vec<bool> =
+            (0..mdp.n_states()).map(|s| gamma == 1.0 && mdp.is_absorbing(StateId(s as u32))).collect();
         let mut values = vec![0.0; mdp.n_states()];
         let mut scratch = Scratch::default();
         let mut sweeps = 0;
@@ -212,7 +213,11 @@ impl SoftPlanner {
     fn check(&self) -> Result<()> {
         for (name, value) in [("temperature", self.temperature), ("tolerance", self.tolerance)] {
             if !(value > 0.0 && value.is_finite()) {
-                return Err(Error::InvalidSetting { name, value: value.to_string(), reason: "expected a number above 0" });
+                return Err(Error::InvalidSetting {
+                    name,
+                    value: value.to_string(),
+                    reason: "expected a number above 0",
+                });
             }
         }
         Ok(())
