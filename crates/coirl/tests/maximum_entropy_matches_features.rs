@@ -145,7 +145,8 @@ fn features_match_and_soft_experts_are_recovered() {
         // features of this model are independent, so that the weights themselves are.
         for context in model.context_space().sample(5, 77).unwrap() {
             let mdp = model.mdp(&context).unwrap();
-            let (own, expert) = (soft(&model, found, &context, temperature), soft(&model, &truth, &context, temperature));
+            let (own, expert) =
+                (soft(&model, found, &context, temperature), soft(&model, &truth, &context, temperature));
             let mu = |plan: &SoftPlan| evaluate::feature_expectations(&mdp, &plan.policy).unwrap();
             assert!(mu(&own).iter().zip(mu(&expert)).all(|(x, y)| (x - y).abs() < 1e-5));
         }
@@ -295,7 +296,8 @@ fn likelihoods_of_trajectories_are_reported() {
         let plan = soft(&model, fitted.mapping().unwrap(), context, 1.0);
         for path in problem.trajectories(i) {
             for (state, action) in path.states.iter().zip(&path.actions) {
-                let log = plan.log_probabilities(0).unwrap()[model.pairs().find(state.index(), action.index()).unwrap()];
+                let log =
+                    plan.log_probabilities(0).unwrap()[model.pairs().find(state.index(), action.index()).unwrap()];
                 (sum, agreement, n) = (sum + log, agreement + log.exp(), n + 1.0);
             }
         }

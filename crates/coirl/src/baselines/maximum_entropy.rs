@@ -200,3 +200,36 @@ impl Algorithm for State {
         Ok((None, says))
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::demos::{Demonstration, Estimator, Train};
+    use crate::domains::Garnet;
+
+    /// For demonstrations that no reward explains: the gradient is one wherever W is.
+    #[test]
+    fn the_gradient_is_that_of_the_dual() {
+        let model = Garnet { n_states: 12, n_features: 2, n_kernels: 3, ..Garnet::default() }.build().unwrap();
+        let contexts = model.context_space().sample(4, 1).unwrap();
+        let shown = contexts.into_iter().enumerate().map(|(i, context)| {
+            let mu = vec![i as f64, 3.0 - i as f64];
+            Demonstration::from_feature_expectations(&model, context, mu).unwrap()
+        });
+        let problem = Problem::new(&model, &Train::new(shown.collect()), &Estimator::default()).unwrap();
+        let actions = DemonstratedActions::of(&problem).unwrap();
+        let own = MaximumEntropy { temperature: 0.7, penalty: 0.3, ..MaximumEntropy::default() };
+        let point = [0.4, -0.9, 1.3, 0.2, -0.6, 0.8];
+        let at = dual(&problem, &actions, &own, &point).unwrap();
+        for (i, slope) in at.gradient.iter().enumerate() {
+            let value = |shift: f64| {
+                let mut point = point;
+                point[i] += shift;
+                dual(&problem, &actions, &own, &point).unwrap().value
+            };
+            let found = (value(1e-4) - value(-1e-4)) / 2e-4;
+            assert!((found - slope).abs() < 1e-6 * (1.0 + slope.abs()), "{i}: {found} and {slope}");
+        }
+    }
+}

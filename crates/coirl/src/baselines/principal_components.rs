@@ -42,7 +42,7 @@ impl PrincipalComponents {
             return Ok(Self { scores: Vec::new(), variances: Vec::new(), total_variance: total });
         }
         let mut rng = stream(0, "principal components", 0);
-        let mut basis = orthonormal(centred(Mat::from_fn(n, width, |_, _| rng.random::<f64>() - 0.5)));
+        let mut basis = orthonormal(Mat::from_fn(n, width, |_, _| rng.random::<f64>() - 0.5));
         let mut last: Vec<f64> = Vec::new();
         for _ in 0..MAX_ITERATIONS {
             let image = rows.gram(&basis);
@@ -130,11 +130,12 @@ impl<'a> RowsByAction<'a> {
         squares.max(0.0) / n
     }
 
-    /// JXXᵀ Y for centred columns Y.
+    /// JXXᵀJ Y.
     fn gram(&self, y: &Mat<f64>) -> Mat<f64> {
+        let y = centred(y.clone());
         let (n, width) = (y.nrows(), y.ncols());
         // Rows in one piece each: a row of y is read and written as a whole.
-        let by_state: Vec<f64> = (0..n).flat_map(|s| (0..width).map(move |j| y[(s, j)])).collect();
+        let by_state: Vec<f64> = (0..n * width).map(|i| y[(i / width, i % width)]).collect();
         let mut image = vec![0.0; n * width];
         let mut reached = vec![0.0; n * width];
         let add = |to: &mut [f64], scale: f64, from: &[f64]| to.iter_mut().zip(from).for_each(|(x, y)| *x += scale * y);
