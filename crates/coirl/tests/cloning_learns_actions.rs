@@ -46,7 +46,9 @@ fn a_softmax_policy_is_recovered() {
     let inputs = Inputs { dimension: 2, n_state_inputs: 2, interactions: true };
     let plain = Standardisation { shift: vec![0.0; 2], scale: vec![1.0; 2] };
     let Features::State { values, .. } = model.features() else { panic!("state features") };
-    let coefficients: Vec<f64> = signed_point(3 * inputs.len(), 5).iter().map(|x| 3.0 * x).collect();
+    // Products of context and state only: nothing that a context does alike in all states.
+    let product = |(i, x): (usize, &f64)| if i % inputs.len() > 4 { 8.0 * x } else { 0.0 };
+    let coefficients: Vec<f64> = signed_point(3 * inputs.len(), 5).iter().enumerate().map(product).collect();
     let truth = ClonedPolicy::new(inputs, plain, values.clone(), coefficients, false).unwrap();
     let contexts = model.context_space().sample(200, 1).unwrap();
     let train = watched(&model, &contexts, 1000, |context| truth.policy(model.pairs(), context).unwrap());

@@ -40,7 +40,7 @@ pub struct MaximumEntropy {
 
 impl Default for MaximumEntropy {
     fn default() -> Self {
-        Self { temperature: 1.0, penalty: 1e-4, greedy: false, gradient_tolerance: 1e-6 }
+        Self { temperature: 1.0, penalty: 1e-4, greedy: false, gradient_tolerance: 1e-5 }
     }
 }
 
