@@ -195,6 +195,23 @@ fn the_dual_is_convex() {
     }
 }
 
+/// The temperature is a unit: τ V₁(W/τ) = V_τ(W), so that W/τ is the same where λτ is.
+#[test]
+fn the_temperature_is_a_unit() {
+    let model = model(D);
+    let truth = LinearMapping::new(D, K, signed_point(D * K, 1)).unwrap();
+    let train = Train::new(exact(&model, &truth, &model.context_space().sample(5, 2).unwrap()));
+    let problem = Problem::new(&model, &train, &Estimator::default()).unwrap();
+    let found = |temperature: f64| {
+        let own = MaximumEntropy { temperature, penalty: 0.02 / temperature, ..MaximumEntropy::default() };
+        let own = MaximumEntropy { gradient_tolerance: 1e-10, ..own };
+        run(&problem, own, None, None).mapping().unwrap().values().to_vec()
+    };
+    for (hot, cold) in found(2.0).iter().zip(found(0.2)) {
+        assert!((hot - 10.0 * cold).abs() < 1e-5 * (1.0 + hot.abs()), "{hot} and {cold}");
+    }
+}
+
 /// For exact demonstrations the dual is −τ times the expected discounted log-likelihood of the expert's actions.
 #[test]
 fn the_dual_is_a_likelihood() {

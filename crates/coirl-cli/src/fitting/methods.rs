@@ -87,12 +87,17 @@ pub(crate) const METHODS: &[Entry] = &[
         }),
     ),
     takes(
-        &[PENALTY, GREEDY],
+        &[PENALTY, GREEDY, COMPONENTS],
         entry("bc", "baseline: behavioural cloning, from trajectories", |args, _| {
             args.plain()?;
             let defaults = Cloning::default();
             let penalty = args.penalty.unwrap_or(defaults.penalty);
-            Ok(Method::Cloning(Cloning { penalty, most_probable: args.greedy, ..defaults }))
+            Ok(Method::Cloning(Cloning {
+                penalty,
+                components: args.components,
+                most_probable: args.greedy,
+                ..defaults
+            }))
         }),
     ),
     entry("majority", "baseline: the action seen most often in a state", |args, _| {
@@ -112,6 +117,7 @@ pub(crate) const METHODS: &[Entry] = &[
 const TEMPERATURE: &str = "--temperature";
 const PENALTY: &str = "--penalty";
 const GREEDY: &str = "--greedy";
+const COMPONENTS: &str = "--components";
 
 /// The entry of a method that has options of its own.
 const fn takes(takes: &'static [&'static str], entry: Entry) -> Entry {
@@ -176,6 +182,9 @@ pub(crate) struct MethodArgs {
     /// Weight of the squared norm in max-entropy [default: 1e-4] and bc [default: 1e-3]
     #[arg(long, value_name = "L", allow_negative_numbers = true)]
     penalty: Option<f64>,
+    /// Components of the dynamics that describe a state to bc [default: at most 16]
+    #[arg(long, value_name = "N")]
+    components: Option<usize>,
     /// Take the best action (max-entropy) or the likeliest (bc) instead of drawing one
     #[arg(long)]
     greedy: bool,
@@ -204,8 +213,12 @@ impl MethodArgs {
 
     /// The method with its settings; `scale` is the largest value there can be.
     pub(crate) fn resolve(&self, entry: &Entry, scale: f64) -> Result<(Method, f64), Failure> {
-        let given =
-            [(TEMPERATURE, self.temperature.is_some()), (PENALTY, self.penalty.is_some()), (GREEDY, self.greedy)];
+        let given = [
+            (TEMPERATURE, self.temperature.is_some()),
+            (PENALTY, self.penalty.is_some()),
+            (GREEDY, self.greedy),
+            (COMPONENTS, self.components.is_some()),
+        ];
         if let Some((flag, _)) = given.iter().find(|(flag, given)| *given && !entry.takes.contains(flag)) {
             let with: Vec<&str> =
                 METHODS.iter().filter(|other| other.takes.contains(flag)).map(|other| other.name).collect();

@@ -14,7 +14,7 @@ use rand::RngExt;
 
 /// Vectors iterated beyond those that are wanted; they speed up the last of those.
 const OVERSAMPLING: usize = 8;
-const MAX_ITERATIONS: usize = 100;
+const MAX_ITERATIONS: usize = 40;
 /// The eigenvalues have settled when none of those wanted changes by more than this share of the largest.
 const SETTLED: f64 = 1e-13;
 /// Eigenvalues below this share of the largest are rounding.

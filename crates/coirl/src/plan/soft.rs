@@ -13,15 +13,15 @@
 //! ```
 //!
 //! is policy iteration: monotone from its second step on, and fast near the end, whatever the discount. Its systems are solved to
-//! a part in a thousand only while that helps. Value iteration shrinks the error by γ only. Exponents are differences to the best action, so that no reward and no horizon overflows. As τ → 0 the
+//! a part in a thousand only while that helps, and it starts from hard values. Value iteration shrinks the error by γ only. Exponents are differences to the best action, so that no reward and no horizon overflows. As τ → 0 the
 //! plan tends to the hard one. Cost of a Newton step: a backup with an exponential per pair, and one linear system.
 
 use super::certificate::{Certificate, Horizon, Status, backup_rounding};
 use super::evaluate::policy_matrix;
 use super::exact::pair_values;
-use super::iterate::residual;
+use super::iterate::{iterate, residual};
 use super::linear::{Scratch, policy_values, reduce_value_residual, sup_norm};
-use super::planner::{Limits, start_value};
+use super::planner::{Limits, Method, start_value};
 use super::policy::Policy;
 use super::problem::Problem;
 use super::sweep::Change;
@@ -42,7 +42,7 @@ const MAX_STALLS: usize = 20;
 /// How the soft values are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SoftMethod {
-    /// Newton's method: a linear system per step, a handful of steps.
+    /// Newton's method from hard values: a linear system per step, a handful of steps.
     #[default]
     PolicyIteration,
     /// Backups only: about log(1/tolerance)/(1 − γ) of them.
@@ -119,9 +119,16 @@ impl SoftPlanner {
         // Without a discount an absorbing state ends the episode: there is nothing left to choose, and no entropy in it.
         let ended: Vec<bool> =
             (0..mdp.n_states()).map(|s| gamma == 1.0 && mdp.is_absorbing(StateId(s as u32))).collect();
-        let mut values = vec![0.0; mdp.n_states()];
+        let (mut values, mut sweeps) = match self.method {
+            SoftMethod::ValueIteration => (vec![0.0; mdp.n_states()], 0),
+            SoftMethod::PolicyIteration => {
+                // Hard values are cheap, and near where rewards are large against the temperature.
+                let first = problem.first_values();
+                let hard = iterate(problem, Method::Automatic, first, self.temperature, self.limits);
+                (hard.values, hard.sweeps)
+            }
+        };
         let mut scratch = Scratch::default();
-        let mut sweeps = 0;
         let (mut last, mut stalls) = (f64::INFINITY, 0);
         let (backup, converged) = loop {
             let backup = self.backup(problem, &values, &ended);
