@@ -289,6 +289,15 @@ pub enum Error {
         /// What the agent is.
         agent: &'static str,
     },
+    /// Actions were needed, and only feature expectations are there.
+    #[error(
+        "{method} learns from single actions, and the demonstrations have none; give trajectories (--trajectories) \
+         instead of feature expectations"
+    )]
+    NoActions {
+        /// The method that needs them.
+        method: &'static str,
+    },
     /// A programme that the convex solver gave up.
     #[error("{problem} could not be solved: {reason}")]
     Solver {

@@ -73,6 +73,7 @@
 
 pub mod agent;
 pub mod artifact;
+pub mod baselines;
 pub mod demos;
 pub mod domains;
 pub mod dynamics;

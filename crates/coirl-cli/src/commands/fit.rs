@@ -323,9 +323,13 @@ fn write_files(
         model => format!("{model}, {method}"),
     };
     let svg = folder.file("fit.svg");
-    let image = picture(&fitted.history, &title);
-    to_file(&svg, |out| Ok(out.write_all(image.as_bytes())?))?;
-    written("picture", svg);
+    match picture(&fitted.history, &title) {
+        Some(image) => {
+            to_file(&svg, |out| Ok(out.write_all(image.as_bytes())?))?;
+            written("picture", svg);
+        }
+        None => drop(std::fs::remove_file(&svg)),
+    }
     let artifact = folder.file(FITTED);
     write_fitted(&artifact, fitted)?;
     written("fitted", artifact);

@@ -27,6 +27,10 @@ pub(crate) struct Report<'a> {
     #[serde(flatten)]
     certificate: &'a RunCertificate,
     #[serde(skip_serializing_if = "Option::is_none")]
+    log_likelihood: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    training_accuracy: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     validation_loss: Option<f64>,
     #[serde(flatten)]
     score: Option<Score>,
@@ -63,6 +67,8 @@ impl<'a> Report<'a> {
             demonstrations: fitted.demonstrations,
             planner_calls: fitted.planner_calls,
             certificate: &fitted.certificate,
+            log_likelihood: fitted.history.last().and_then(|record| record.log_likelihood),
+            training_accuracy: fitted.history.last().and_then(|record| record.training_accuracy),
             validation_loss,
             score: score.as_ref().map(|(score, _)| *score),
             scored_on: score.map(|(_, on)| on),
@@ -89,6 +95,8 @@ impl<'a> Report<'a> {
         row("method", self.method.into(), "");
         let on = self.scored_on.as_deref().unwrap_or_default();
         match (self.score, self.validation_loss) {
+            // Without a mapping there is no loss, held out or not.
+            _ if self.mapping.is_none() => {}
             (Some(score), _) => row("held-out loss", score.held_out_loss.map_or("–".into(), short), on),
             (None, Some(loss)) => row("held-out loss", short(loss), "on the validation demonstrations"),
             (None, None) => row("held-out loss", "–".into(), "give --true-mapping or --validation"),
@@ -106,6 +114,15 @@ impl<'a> Report<'a> {
             row("value relative to the expert", percent(score.value_ratio), on);
             row("accuracy", percent(score.accuracy), "states with the expert's action");
             row("optimal actions", percent(score.optimal_accuracy), "states with an action as good");
+        }
+        if self.mapping.is_none() && self.score.is_none() {
+            row("value", "–".into(), "give --true-mapping to know it");
+        }
+        if let Some(log_likelihood) = self.log_likelihood {
+            row("log-likelihood", short(log_likelihood), "per demonstrated action");
+        }
+        if let Some(share) = self.training_accuracy {
+            row("demonstrated actions", percent(share), "taken by the agent as well");
         }
         row("demonstrations used", count(self.demonstrations as usize), "");
         row("planner calls", count(self.planner_calls as usize), "of the learner, not of the scores");

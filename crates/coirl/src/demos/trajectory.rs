@@ -21,10 +21,10 @@ impl Trajectory {
     /// Draws a trajectory of `transitions` steps from the start distribution. The same seed and number give the same
     /// trajectory; different numbers are independent.
     pub fn sample(mdp: &Mdp<'_>, policy: &Policy, transitions: usize, seed: u64, number: u64) -> Result<Self> {
-        if let Policy::Staged(stages) = policy
-            && transitions > stages.len()
+        if let Some(stages) = policy.n_stages()
+            && transitions > stages
         {
-            return Err(Error::shape("policy (stages)", format!("at least {transitions}"), stages.len()));
+            return Err(Error::shape("policy (stages)", format!("at least {transitions}"), stages));
         }
         Self::draw(mdp, policy, transitions, &mut stream(seed, "trajectory", number))
     }
@@ -49,7 +49,7 @@ impl Trajectory {
     }
 
     fn draw(mdp: &Mdp<'_>, policy: &Policy, transitions: usize, rng: &mut impl RngExt) -> Result<Self> {
-        let n_stages = if let Policy::Staged(stages) = policy { stages.len() } else { 1 };
+        let n_stages = policy.n_stages().unwrap_or(1);
         let stages = stage_distributions(mdp.pairs(), policy, n_stages)?;
         let mut state = outcome(mdp.initial().iter().copied().enumerate(), rng.random());
         let mut trajectory = Self { states: vec![StateId(state as u32)], actions: Vec::with_capacity(transitions) };

@@ -104,9 +104,15 @@ impl<'a> Examination<'a> {
     pub fn score(&self, agent: &Agent) -> Result<Score> {
         let behaviours = behaviours(&self.plans, agent, &self.contexts)?;
         let expectations: Vec<Vec<f64>> = behaviours.iter().map(|list| mean_expectations(list)).collect();
-        let held_out_loss = match agent.mapping() {
-            Ok(mapping) => self.held_out_loss(mapping, &expectations)?,
-            Err(_) => None,
+        let held_out_loss = match agent {
+            Agent::Planned(mapping) => self.held_out_loss(mapping, &expectations)?,
+            // The loss of a mapping is that of planning for it, however the agent acts on it.
+            Agent::Soft(soft) => {
+                let planned = self.plans.plan(&self.contexts, &soft.mapping().weights_of_all(&self.contexts)?)?;
+                let planned: Vec<Vec<f64>> = planned.into_iter().map(|(_, mu)| mu.to_vec()).collect();
+                self.held_out_loss(soft.mapping(), &planned)?
+            }
+            _ => None,
         };
         Ok(Score { held_out_loss, ..self.compared(&behaviours, &expectations)? })
     }

@@ -26,7 +26,7 @@ pub use cutting_plane::CuttingPlane;
 pub use ellipsoid::Ellipsoid;
 pub use ellipsoid_set::EllipsoidSet;
 pub use evolution::{EvolutionStep, EvolutionStrategies, EvolutionTheorem, Perturbation, Policies, Region};
-pub(crate) use fit::CHECKPOINT_VERSION;
+pub(crate) use fit::{Algorithm, CHECKPOINT_VERSION, Run, Step};
 pub use fit::{Watch, fit, resume};
 pub use mirror_descent::{Average, Geometry, MirrorDescent, StepSize};
 pub use online_dynamics::{
@@ -34,6 +34,8 @@ pub use online_dynamics::{
     unsupported_visits,
 };
 pub use problem::{Loss, Problem};
+pub(crate) use problem::{dot, largest, norm};
 pub use record::{Checkpoint, Fitted, Patience, Record, Recorder, RunCertificate, Snapshot, Status};
 pub use replay::{ReplayedDescent, ReplayedEvolution};
+pub(crate) use settings::check_positive;
 pub use settings::{Method, Settings, Stop};

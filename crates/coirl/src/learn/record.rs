@@ -42,6 +42,12 @@ pub struct Record {
     /// where the mapping satisfies all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub violation: Option<f64>,
+    /// Mean log-probability of the demonstrated actions, for methods with stochastic policies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_likelihood: Option<f64>,
+    /// Mean probability of the demonstrated actions, for methods that look at them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub training_accuracy: Option<f64>,
     /// On the test contexts, where the truth is known: see [`Score`].
     #[serde(flatten)]
     pub score: Option<Score>,

@@ -8,6 +8,7 @@ use super::ellipsoid::Ellipsoid;
 use super::evolution::EvolutionStrategies;
 use super::mirror_descent::MirrorDescent;
 use super::replay::{ReplayedDescent, ReplayedEvolution};
+use crate::baselines::{Cloning, Majority, MaximumEntropy, NearestContext, Uniform};
 use crate::error::{Error, Result};
 
 /// Which algorithm, with its settings.
@@ -32,6 +33,18 @@ pub enum Method {
     ReplayedDescent(ReplayedDescent),
     /// Asks an expert; the paper's evolution strategy over all demonstrations given.
     ReplayedEvolution(ReplayedEvolution),
+    /// Maximum-entropy inverse reinforcement learning of a mapping.
+    MaximumEntropy(MaximumEntropy),
+    /// The same with weights of their own for every context that was seen.
+    MaximumEntropyPerContext(MaximumEntropy),
+    /// Behavioural cloning.
+    Cloning(Cloning),
+    /// The action taken most often in a state.
+    Majority(Majority),
+    /// The action taken most often in a state of the nearest context.
+    NearestContext(NearestContext),
+    /// Any action.
+    Uniform(Uniform),
 }
 
 impl Default for Method {
@@ -87,7 +100,7 @@ impl Settings {
 }
 
 /// Refuses numbers that are not above zero.
-pub(super) fn check_positive(name: &'static str, value: f64) -> Result<()> {
+pub(crate) fn check_positive(name: &'static str, value: f64) -> Result<()> {
     if value > 0.0 && value.is_finite() {
         return Ok(());
     }
