@@ -71,6 +71,7 @@
 
 pub mod agent;
 pub mod artifact;
+pub mod baselines;
 pub mod demos;
 pub mod domains;
 mod error;

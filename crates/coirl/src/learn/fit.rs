@@ -8,10 +8,11 @@ use super::ellipsoid;
 use super::evolution;
 use super::mirror_descent;
 use super::problem::{Problem, norm};
-use super::record::{Checkpoint, Fitted, Patience, Record, Recorder, RunCertificate, Snapshot, Status};
+use super::record::{Checkpoint, Fitted, GameValue, Patience, Record, Recorder, RunCertificate, Snapshot, Status};
 use super::replay;
 use super::settings::{Method, Settings};
 use crate::agent::Agent;
+use crate::baselines::{frank_wolfe, max_margin, mwal, projection};
 use crate::error::{Error, Result, check_finite, check_length};
 use crate::evaluate::Examination;
 use crate::mapping::LinearMapping;
@@ -23,7 +24,7 @@ pub(crate) const CHECKPOINT_VERSION: u32 = 1;
 
 /// What a method keeps between two steps. One per algorithm; all randomness is derived from the seed and the step, so
 /// that this is all a checkpoint needs.
-pub(super) trait Algorithm: Sized + Serialize + DeserializeOwned {
+pub(crate) trait Algorithm: Sized + Serialize + DeserializeOwned {
     /// Settings of the method.
     type Settings;
 
@@ -50,39 +51,45 @@ pub(super) trait Algorithm: Sized + Serialize + DeserializeOwned {
     /// How many steps the method takes where nothing is said.
     fn default_steps(settings: &Self::Settings, problem: &Problem<'_>) -> u64;
 
+    /// Between what and what the value of the game lies, for methods that play one.
+    fn game(&self, _settings: &Self::Settings) -> Option<GameValue> {
+        None
+    }
+
     /// The theorem's bound and what it says about this run.
     fn bound(&self, settings: &Self::Settings, problem: &Problem<'_>, steps: u64) -> Result<(Option<f64>, String)>;
 }
 
 /// Where in a run a step is.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Run {
+pub(crate) struct Run {
     /// Number of the step, from 1.
-    pub(super) step: u64,
+    pub(crate) step: u64,
     /// Number of the last step.
-    pub(super) last: u64,
+    pub(crate) last: u64,
     /// Seed of the run.
-    pub(super) seed: u64,
+    pub(crate) seed: u64,
 }
 
 impl Run {
     /// The context of this step for methods that go through them one by one: in order, again from the start after the last.
-    pub(super) fn context(self, problem: &Problem<'_>) -> usize {
+    pub(crate) fn context(self, problem: &Problem<'_>) -> usize {
         ((self.step - 1) % problem.len() as u64) as usize
     }
 }
 
 /// What a step reports.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Step {
-    pub(super) batch_loss: Option<f64>,
-    pub(super) step_size: Option<f64>,
-    pub(super) demonstrations: u64,
-    pub(super) gap: Option<f64>,
-    pub(super) log_volume: Option<f64>,
-    pub(super) regret: Option<f64>,
-    pub(super) violation: Option<f64>,
-    pub(super) finished: bool,
+pub(crate) struct Step {
+    pub(crate) batch_loss: Option<f64>,
+    pub(crate) step_size: Option<f64>,
+    pub(crate) demonstrations: u64,
+    pub(crate) gap: Option<f64>,
+    pub(crate) distance: Option<f64>,
+    pub(crate) log_volume: Option<f64>,
+    pub(crate) regret: Option<f64>,
+    pub(crate) violation: Option<f64>,
+    pub(crate) finished: bool,
 }
 
 /// What a run is watched by: a truth to be scored against, and demonstrations to stop by.
@@ -147,6 +154,10 @@ fn dispatch(
         Method::CuttingPlane(own) => run!(cutting_plane::State, own),
         Method::ReplayedDescent(own) => run!(replay::Descent, own),
         Method::ReplayedEvolution(own) => run!(replay::Evolution, own),
+        Method::FrankWolfe(own) => run!(frank_wolfe::State, own),
+        Method::MaxMargin(own) => run!(max_margin::State, own),
+        Method::Mwal(own) => run!(mwal::State, own),
+        Method::Projection(own) => run!(projection::State, own),
     }
 }
 
@@ -181,6 +192,9 @@ impl<S> Driver<'_, '_, S> {
                 (state, checkpoint.step, checkpoint.history, checkpoint.patience, checkpoint.planner_calls)
             }
         };
+        if state.mapping().is_none() {
+            self.check_stop_rules_without_mapping()?;
+        }
         // Plans made for the record are not the learner's.
         let mut recording_calls = 0;
         let calls = |recording: u64| earlier_calls + problem.planner_calls() - calls_before - recording;
@@ -202,6 +216,7 @@ impl<S> Driver<'_, '_, S> {
                 planner_calls: calls(recording_calls),
                 step_size: done.step_size,
                 gap: done.gap,
+                distance: done.distance,
                 log_volume: done.log_volume,
                 regret: done.regret,
                 violation: done.violation,
@@ -291,6 +306,20 @@ impl<S> Driver<'_, '_, S> {
         Ok(())
     }
 
+    /// Refuses rules about the loss of a mapping where none is learned.
+    fn check_stop_rules_without_mapping(&self) -> Result<()> {
+        let stop = &self.settings.stop;
+        let loss = stop.loss.map(|loss| ("stop.loss", loss.to_string()));
+        let patience = stop.patience.map(|patience| ("stop.patience", patience.to_string()));
+        match loss.or(patience) {
+            Some((name, value)) => {
+                let reason = "this method learns no mapping that could have a loss; stop by steps or by the gap";
+                Err(Error::InvalidSetting { name, value, reason })
+            }
+            None => Ok(()),
+        }
+    }
+
     /// The record with what costs plans: losses and scores of the mapping as it stands.
     fn recorded<A: Algorithm>(&self, state: &A, mut record: Record, calls: &mut u64) -> Result<Record> {
         let mapping = state.mapping();
@@ -351,6 +380,8 @@ impl<S> Driver<'_, '_, S> {
             bound,
             bound_says,
             gap: last.and_then(|record| record.gap),
+            distance: last.and_then(|record| record.distance),
+            game_value: state.game(self.own),
             bias_bound: problem.bias_bound(),
         })
     }
