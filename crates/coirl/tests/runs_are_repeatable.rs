@@ -3,6 +3,8 @@
 
 mod demonstrated;
 
+use coirl::agent::Agent;
+use coirl::baselines::{FrankWolfe, MaxMargin, Mwal, Projection, States};
 use coirl::demos::{Estimator, SimulatedExpert};
 use coirl::domains::Garnet;
 use coirl::learn::{
@@ -46,6 +48,11 @@ fn methods() -> Vec<Method> {
         Method::CuttingPlane(CuttingPlane::default()),
         Method::ReplayedDescent(ReplayedDescent::default()),
         Method::ReplayedEvolution(ReplayedEvolution::default()),
+        Method::FrankWolfe(FrankWolfe::default()),
+        Method::MaxMargin(MaxMargin::default()),
+        Method::Mwal(Mwal::default()),
+        Method::Projection(Projection::default()),
+        Method::Projection(Projection { states: States::Joint }),
     ]
 }
 
@@ -79,7 +86,14 @@ fn settings(method: &Method) -> Settings {
 
 /// Everything that is written of a run.
 fn bytes(fitted: &Fitted) -> (Vec<u64>, String) {
-    let bits = fitted.mapping().unwrap().values().iter().map(|w| w.to_bits()).collect();
+    let numbers: Vec<f64> = match &fitted.agent {
+        Agent::Planned(mapping) => mapping.values().to_vec(),
+        Agent::Mixed(mixture) => {
+            let mappings = mixture.mappings().iter().flat_map(LinearMapping::values);
+            mixture.shares().iter().chain(mappings).copied().collect()
+        }
+    };
+    let bits = numbers.iter().map(|x| x.to_bits()).collect();
     let rest = serde_json::to_string(&(&fitted.history, &fitted.certificate, fitted.status, fitted.steps)).unwrap();
     (bits, format!("{rest} {} {}", fitted.planner_calls, fitted.demonstrations))
 }
