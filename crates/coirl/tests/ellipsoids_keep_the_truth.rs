@@ -234,7 +234,7 @@ fn repeat(own: BatchEllipsoid, repetitions: u64, batches: u64) -> Repetitions {
 fn near_optimal_experts_do_not_exclude_the_truth() {
     let own = BatchEllipsoid { tolerance: 3.6, ..BatchEllipsoid::default() };
     let all = repeat(own, 200, 4);
-    let allowed = (own.confidence * 200.0) as u64;
+    let allowed = (own.failure_probability * 200.0) as u64;
     eprintln!("{all:?}");
     assert!(all.most_cuts as f64 <= all.theorem.cuts, "{all:?}");
     assert!(all.fewest_cuts > 0, "no batch was complete: {all:?}");
@@ -414,7 +414,7 @@ fn settings_refuse_nonsense() {
     let refused = [
         Method::Ellipsoid(Ellipsoid { tolerance: 0.0 }),
         Method::BatchEllipsoid(BatchEllipsoid { tolerance: f64::NAN, ..own }),
-        Method::BatchEllipsoid(BatchEllipsoid { confidence: 1.0, ..own }),
+        Method::BatchEllipsoid(BatchEllipsoid { failure_probability: 1.0, ..own }),
         Method::BatchEllipsoid(BatchEllipsoid { batch: Some(0), ..own }),
         Method::BatchEllipsoid(BatchEllipsoid { episode: Some(0), ..own }),
     ];

@@ -139,7 +139,7 @@ fn every_kind_of_agent_is_read_bit_for_bit() {
     let path = folder.path().join("mixed.safetensors");
     let (mut fitted, _) = fitted();
     let mapping = fitted.mapping().unwrap().clone();
-    let twice = LinearMapping::new(3, 3, mapping.values().iter().map(|w| 2.0 * w).collect()).unwrap();
+    let twice = LinearMapping::new(2, 3, mapping.values().iter().map(|w| 2.0 * w).collect()).unwrap();
     fitted.agent = Agent::Mixed(Mixture::new(vec![0.25, 0.75], vec![mapping, twice]).unwrap());
     write_fitted(&path, &fitted).unwrap();
     assert_eq!(read_fitted(&path).unwrap(), fitted);

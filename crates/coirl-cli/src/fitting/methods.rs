@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use clap::{Args, ValueEnum};
+use coirl::baselines::{FrankWolfe, MaxMargin, Mwal, Projection, States};
 use coirl::learn::{
     Adaptive, Average, Batch, BatchEllipsoid, Bundle, CuttingPlane, Ellipsoid, EvolutionStep, EvolutionStrategies,
     Geometry, Method, MirrorDescent, Policies, ReplayedDescent, ReplayedEvolution, StepSize,
@@ -71,6 +72,23 @@ pub(crate) const METHODS: &[Entry] = &[
         args.plain()?;
         Ok(Method::ReplayedEvolution(ReplayedEvolution::default()))
     })),
+    entry("projection", "apprenticeship learning, as the paper compares with", |args, _| {
+        args.plain()?;
+        Ok(Method::Projection(Projection { states: args.states() }))
+    }),
+    entry("max-margin", "the same by quadratic programmes: fewest plans", |args, _| {
+        args.plain()?;
+        Ok(Method::MaxMargin(MaxMargin { states: args.states() }))
+    }),
+    entry("frank-wolfe", "the same with away steps: a linear rate", |args, _| {
+        args.plain()?;
+        Ok(Method::FrankWolfe(FrankWolfe { states: args.states() }))
+    }),
+    entry("mwal", "the same by multiplicative weights, with a bound", |args, _| {
+        args.without_schedule()?;
+        let step_multiplier = args.step_multiplier.unwrap_or(1.0);
+        Ok(Method::Mwal(Mwal { states: args.states(), signed: !args.positive, step_multiplier }))
+    }),
 ];
 
 /// The entry of a method that asks an expert.
@@ -116,6 +134,12 @@ pub(crate) struct MethodArgs {
     /// Return the mean of the iterates before each step (the theorem), after each step (the published code), or the last
     #[arg(long, value_name = "WHICH", value_enum, default_value_t = AverageArg::After)]
     average: AverageArg,
+    /// Plan for projection, max-margin, frank-wolfe and mwal in one process with all contexts in its state, as published
+    #[arg(long)]
+    large_mdp: bool,
+    /// No weight of the reward that mwal guards against is negative
+    #[arg(long)]
+    positive: bool,
     /// How much value an agent may miss before an expert objects [default: 1e-3 of the largest value]
     #[arg(long, value_name = "E", allow_negative_numbers = true)]
     tolerance: Option<f64>,
@@ -151,7 +175,23 @@ impl MethodArgs {
     /// The method with its settings; `scale` is the largest value there can be.
     pub(crate) fn resolve(&self, entry: &Entry, scale: f64) -> Result<(Method, f64), Failure> {
         let tolerance = self.tolerance.unwrap_or(RELATIVE_TOLERANCE * scale);
-        Ok(((entry.build)(self, tolerance)?, tolerance))
+        let method = (entry.build)(self, tolerance)?;
+        let (joint, positive) = match &method {
+            Method::Projection(_) | Method::MaxMargin(_) | Method::FrankWolfe(_) => (true, false),
+            Method::Mwal(_) => (true, true),
+            _ => (false, false),
+        };
+        for (flag, given, taken) in [("--large-mdp", self.large_mdp, joint), ("--positive", self.positive, positive)] {
+            if given && !taken {
+                return Err(Failure::refused(format!("--method {} does not take {flag}", self.method)));
+            }
+        }
+        Ok((method, tolerance))
+    }
+
+    /// How apprentices plan in the large MDP.
+    fn states(&self) -> States {
+        if self.large_mdp { States::Joint } else { States::Separate }
     }
 
     /// Which demonstrations a step looks at.
@@ -167,10 +207,25 @@ impl MethodArgs {
     /// Refuses options of methods that step.
     fn plain(&self) -> Result<(), Failure> {
         self.without_step_size()?;
+        self.without_batches()
+    }
+
+    fn without_batches(&self) -> Result<(), Failure> {
         if self.batch() == Batch::InOrder {
             return Ok(());
         }
         Err(Failure::refused(format!("--method {} has no batches to set", self.method)))
+    }
+
+    /// Refuses every option of methods that step but the factor on the theory's step.
+    fn without_schedule(&self) -> Result<(), Failure> {
+        if self.step_size.is_some() || self.constant_step || self.average != AverageArg::After {
+            return Err(Failure::refused(format!(
+                "--method {} has the theory's constant step and an average of its own; it takes --step-multiplier",
+                self.method
+            )));
+        }
+        self.without_batches()
     }
 
     fn evolution(&self, defaults: EvolutionStrategies) -> Result<Method, Failure> {

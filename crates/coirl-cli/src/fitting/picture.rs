@@ -1,4 +1,4 @@
-//! The run as a picture: the loss against the steps and, where a truth is known, the value against the expert's.
+//! The run as a picture: the loss, or the distance from the expert, against the steps and, where a truth is known, the value against the expert's.
 
 use coirl::learn::Record;
 use kuva::TickFormat;
@@ -20,16 +20,23 @@ pub(crate) fn picture(history: &[Record], title: &str) -> String {
     SvgBackend::new().render_scene(&figure.with_plots(plots).with_layouts(layouts).render())
 }
 
-/// Losses on a logarithmic axis where that is possible.
+/// Losses, or distances where no mapping has a loss, on a logarithmic axis where that is possible.
 fn losses(history: &[Record]) -> (Vec<Plot>, Layout) {
     let series = [
         ("on the demonstrations", points(history, |record| record.loss)),
         ("validation", points(history, |record| record.validation_loss)),
         ("test contexts", points(history, |record| record.score.and_then(|score| score.held_out_loss))),
     ];
+    let distances = points(history, |record| record.distance);
+    let lossless = series.iter().all(|(_, points)| points.is_empty());
+    let (series, label) = if lossless && !distances.is_empty() {
+        ([("mixed policy", distances), ("", Vec::new()), ("", Vec::new())], "distance from the expert's μ")
+    } else {
+        (series, "loss per ‖W‖")
+    };
     let positive = series.iter().flat_map(|(_, points)| points).all(|point| point.1 > 0.0);
     let plots = lines(series);
-    let layout = layout(&plots, "loss per ‖W‖");
+    let layout = layout(&plots, label);
     let layout = if positive { layout.with_log_y() } else { layout };
     (plots, layout)
 }

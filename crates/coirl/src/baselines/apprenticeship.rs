@@ -216,10 +216,12 @@ impl Apprentice {
 
     /// Between what the value of the game over the unit ball lies.
     pub(super) fn game_over_the_ball(&self) -> Option<GameValue> {
+        // A distance of zero is a value of zero, without a sign.
+        let lower = 0.0 - self.distance();
         Some(GameValue {
-            lower: -self.distance(),
+            lower,
             // Both bounds are computed with rounding errors; they do not cross.
-            upper: self.upper?.max(-self.distance()),
+            upper: self.upper?.max(lower),
             says: "rewards of length one: the value is minus the distance of the expert's feature expectations from those that \
                    policies can have, zero unless demonstrations are noisy"
                 .into(),
