@@ -23,7 +23,7 @@ fn folder() -> Folder {
 #[test]
 fn apprentices_return_mixed_policies_and_the_value_of_their_game() {
     let folder = folder();
-    for method in ["projection", "max-margin", "frank-wolfe", "mwal --step-multiplier 20"] {
+    for method in ["projection", "max-margin", "frank-wolfe", "mwal --step-multiplier 20 --steps 100"] {
         let found = json(folder.coirl(&format!("{DATA} --json --method {method}")).success());
         let number = |key: &str| found[key].as_f64().unwrap_or_else(|| panic!("{method}, {key}: {}", found[key]));
         assert_eq!(found["agent"], "mixed", "{method}");
