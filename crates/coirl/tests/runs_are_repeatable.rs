@@ -3,7 +3,9 @@
 
 mod demonstrated;
 
-use coirl::baselines::{Cloning, Majority, MaximumEntropy, NearestContext, Uniform};
+use coirl::baselines::{
+    Cloning, FrankWolfe, Majority, MaxMargin, MaximumEntropy, Mwal, NearestContext, Projection, States, Uniform,
+};
 use coirl::demos::{Estimator, SimulatedExpert};
 use coirl::domains::Garnet;
 use coirl::learn::{
@@ -47,6 +49,11 @@ fn methods() -> Vec<Method> {
         Method::CuttingPlane(CuttingPlane::default()),
         Method::ReplayedDescent(ReplayedDescent::default()),
         Method::ReplayedEvolution(ReplayedEvolution::default()),
+        Method::FrankWolfe(FrankWolfe::default()),
+        Method::MaxMargin(MaxMargin::default()),
+        Method::Mwal(Mwal::default()),
+        Method::Projection(Projection::default()),
+        Method::Projection(Projection { states: States::Joint }),
         Method::MaximumEntropy(MaximumEntropy::default()),
         Method::MaximumEntropyPerContext(MaximumEntropy::default()),
         Method::Cloning(Cloning::default()),

@@ -2,7 +2,9 @@
 
 use crate::failure::Failure;
 use clap::{Args, ValueEnum};
-use coirl::baselines::{Cloning, Majority, MaximumEntropy, NearestContext, Uniform};
+use coirl::baselines::{
+    Cloning, FrankWolfe, Majority, MaxMargin, MaximumEntropy, Mwal, NearestContext, Projection, States, Uniform,
+};
 use coirl::learn::{
     Adaptive, Average, Batch, BatchEllipsoid, Bundle, CuttingPlane, Ellipsoid, EvolutionStep, EvolutionStrategies,
     Geometry, Method, MirrorDescent, Policies, ReplayedDescent, ReplayedEvolution, StepSize,
@@ -75,6 +77,35 @@ pub(crate) const METHODS: &[Entry] = &[
         Ok(Method::ReplayedEvolution(ReplayedEvolution::default()))
     })),
     takes(
+        &[LARGE_MDP],
+        entry("projection", "apprenticeship learning, as the paper compares with", |args, _| {
+            args.plain()?;
+            Ok(Method::Projection(Projection { states: args.states() }))
+        }),
+    ),
+    takes(
+        &[LARGE_MDP],
+        entry("max-margin", "the same by quadratic programmes: fewest plans", |args, _| {
+            args.plain()?;
+            Ok(Method::MaxMargin(MaxMargin { states: args.states() }))
+        }),
+    ),
+    takes(
+        &[LARGE_MDP],
+        entry("frank-wolfe", "the same with away steps: a linear rate", |args, _| {
+            args.plain()?;
+            Ok(Method::FrankWolfe(FrankWolfe { states: args.states() }))
+        }),
+    ),
+    takes(
+        &[LARGE_MDP, POSITIVE],
+        entry("mwal", "the same by multiplicative weights, with a bound", |args, _| {
+            args.without_schedule()?;
+            let step_multiplier = args.step_multiplier.unwrap_or(1.0);
+            Ok(Method::Mwal(Mwal { states: args.states(), signed: !args.positive, step_multiplier }))
+        }),
+    ),
+    takes(
         &[TEMPERATURE, PENALTY, GREEDY],
         entry("max-entropy", "baseline: maximum-entropy IRL, a stochastic policy", |args, _| {
             Ok(Method::MaximumEntropy(args.maximum_entropy()?))
@@ -118,6 +149,8 @@ const TEMPERATURE: &str = "--temperature";
 const PENALTY: &str = "--penalty";
 const GREEDY: &str = "--greedy";
 const COMPONENTS: &str = "--components";
+const LARGE_MDP: &str = "--large-mdp";
+const POSITIVE: &str = "--positive";
 
 /// The entry of a method that has options of its own.
 const fn takes(takes: &'static [&'static str], entry: Entry) -> Entry {
@@ -167,6 +200,12 @@ pub(crate) struct MethodArgs {
     /// Return the mean of the iterates before each step (the theorem), after each step (the published code), or the last
     #[arg(long, value_name = "WHICH", value_enum, default_value_t = AverageArg::After)]
     average: AverageArg,
+    /// Plan for projection, max-margin, frank-wolfe and mwal in one process with all contexts in its state, as published
+    #[arg(long)]
+    large_mdp: bool,
+    /// No weight of the reward that mwal guards against is negative
+    #[arg(long)]
+    positive: bool,
     /// How much value an agent may miss before an expert objects [default: 1e-3 of the largest value]
     #[arg(long, value_name = "E", allow_negative_numbers = true)]
     tolerance: Option<f64>,
@@ -218,6 +257,8 @@ impl MethodArgs {
             (PENALTY, self.penalty.is_some()),
             (GREEDY, self.greedy),
             (COMPONENTS, self.components.is_some()),
+            (LARGE_MDP, self.large_mdp),
+            (POSITIVE, self.positive),
         ];
         if let Some((flag, _)) = given.iter().find(|(flag, given)| *given && !entry.takes.contains(flag)) {
             let with: Vec<&str> =
@@ -227,6 +268,11 @@ impl MethodArgs {
         }
         let tolerance = self.tolerance.unwrap_or(RELATIVE_TOLERANCE * scale);
         Ok(((entry.build)(self, tolerance)?, tolerance))
+    }
+
+    /// How apprentices plan in the large MDP.
+    fn states(&self) -> States {
+        if self.large_mdp { States::Joint } else { States::Separate }
     }
 
     /// Which demonstrations a step looks at.
@@ -242,6 +288,10 @@ impl MethodArgs {
     /// Refuses options of methods that step.
     fn plain(&self) -> Result<(), Failure> {
         self.without_step_size()?;
+        self.without_batches()
+    }
+
+    fn without_batches(&self) -> Result<(), Failure> {
         if self.batch() == Batch::InOrder {
             return Ok(());
         }
@@ -257,6 +307,17 @@ impl MethodArgs {
             greedy: self.greedy,
             ..defaults
         })
+    }
+
+    /// Refuses every option of methods that step but the factor on the theory's step.
+    fn without_schedule(&self) -> Result<(), Failure> {
+        if self.step_size.is_some() || self.constant_step || self.average != AverageArg::After {
+            return Err(Failure::refused(format!(
+                "--method {} has the theory's constant step and an average of its own; it takes --step-multiplier",
+                self.method
+            )));
+        }
+        self.without_batches()
     }
 
     fn evolution(&self, defaults: EvolutionStrategies) -> Result<Method, Failure> {

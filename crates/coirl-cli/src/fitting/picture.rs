@@ -1,5 +1,5 @@
-//! The run as a picture: the loss against the steps, or how well actions are explained where there is no loss, and the value
-//! against the expert's where a truth is known.
+//! The run as a picture: the loss against the steps, or the distance from the expert or how well actions are explained where there is
+//! no loss, and the value against the expert's where a truth is known.
 
 use coirl::learn::Record;
 use kuva::TickFormat;
@@ -24,19 +24,26 @@ pub(crate) fn picture(history: &[Record], title: &str) -> Option<String> {
     Some(SvgBackend::new().render_scene(&figure.with_plots(plots).with_layouts(layouts).render()))
 }
 
-/// Losses on a logarithmic axis where that is possible.
+/// Losses, or distances where no mapping has a loss, on a logarithmic axis where that is possible.
 fn losses(history: &[Record]) -> Option<(Vec<Plot>, Layout)> {
     let series = [
         ("on the demonstrations", points(history, |record| record.loss)),
         ("validation", points(history, |record| record.validation_loss)),
         ("test contexts", points(history, |record| record.score.and_then(|score| score.held_out_loss))),
     ];
+    let distances = points(history, |record| record.distance);
+    let lossless = series.iter().all(|(_, points)| points.is_empty());
+    let (series, label) = if lossless && !distances.is_empty() {
+        ([("mixed policy", distances), ("", Vec::new()), ("", Vec::new())], "distance from the expert's μ")
+    } else {
+        (series, "loss per ‖W‖")
+    };
     let positive = series.iter().flat_map(|(_, points)| points).all(|point| point.1 > 0.0);
     let plots = lines(series);
     if plots.is_empty() {
         return None;
     }
-    let layout = layout(&plots, "loss per ‖W‖");
+    let layout = layout(&plots, label);
     let layout = if positive { layout.with_log_y() } else { layout };
     Some((plots, layout))
 }

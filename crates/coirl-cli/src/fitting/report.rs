@@ -4,6 +4,7 @@ use super::dynamics::LearnedDynamics;
 use crate::failure::Failure;
 use crate::numbers::{bound, count, short};
 use crate::text;
+use coirl::agent::Agent;
 use coirl::evaluate::Score;
 use coirl::learn::{Fitted, RunCertificate, Status};
 use serde::Serialize;
@@ -93,6 +94,7 @@ impl<'a> Report<'a> {
         let mut rows: Vec<Vec<String>> = Vec::new();
         let mut row = |what: &str, number: String, remark: &str| rows.push(vec![what.into(), number, remark.into()]);
         row("method", self.method.into(), "");
+        row("agent", self.agent.into(), &agent_in_words(&self.fitted.agent));
         let on = self.scored_on.as_deref().unwrap_or_default();
         match (self.score, self.validation_loss) {
             // Without a mapping there is no loss, held out or not.
@@ -130,8 +132,16 @@ impl<'a> Report<'a> {
         if let Some(most) = self.certificate.bound {
             row("bound", short(most), "see below");
         }
+        if let Some(distance) = self.certificate.distance {
+            row("distance", short(distance), "from the expert's expectations");
+        }
+        if let Some(game) = &self.certificate.game_value {
+            row("game value", short(game.lower), &format!("of the agent; of none more than {}", short(game.upper)));
+        }
         if let Some(gap) = self.certificate.gap {
-            row("gap", short(gap), "to the least possible loss, at most");
+            let played = self.certificate.game_value.is_some();
+            let what = if played { "to the value of the game, at most" } else { "to the least possible loss, at most" };
+            row("gap", short(gap), what);
         }
         if self.certificate.bias_bound > 0.0 {
             row("bias", bound(self.certificate.bias_bound), "of estimated expectations, at most");
@@ -145,7 +155,25 @@ impl<'a> Report<'a> {
         if self.certificate.bound.is_some() {
             writeln!(out, "\nbound: {}", self.certificate.bound_says)?;
         }
+        if let Some(game) = &self.certificate.game_value {
+            writeln!(out)?;
+            text::pair(out, "game", &game.says)?;
+        }
         Ok(())
+    }
+}
+
+/// How an agent acts.
+pub(crate) fn agent_in_words(agent: &Agent) -> String {
+    match agent {
+        Agent::Planned(_) => "plans for the mapping".into(),
+        Agent::Mixed(mixture) => format!("draws one of {} rewards per episode", mixture.shares().len()),
+        Agent::Soft(_) => "draws actions, good ones more often".into(),
+        Agent::Nearest(_) => "acts on the reward of the nearest context".into(),
+        Agent::Cloned(_) => "scores actions by context and state".into(),
+        Agent::Copied(_) => "does what was seen in the nearest context".into(),
+        Agent::Fixed(_) => "one action per state, whatever the context".into(),
+        Agent::Uniform => "any admissible action".into(),
     }
 }
 

@@ -8,11 +8,12 @@ use super::ellipsoid;
 use super::evolution;
 use super::mirror_descent;
 use super::problem::{Problem, norm};
-use super::record::{Checkpoint, Fitted, Patience, Record, Recorder, RunCertificate, Snapshot, Status};
+use super::record::{Checkpoint, Fitted, GameValue, Patience, Record, Recorder, RunCertificate, Snapshot, Status};
 use super::replay;
 use super::settings::{Method, Settings};
 use crate::agent::Agent;
 use crate::baselines::{CloningState, MaximumEntropyPerContextState, MaximumEntropyState, TrivialState};
+use crate::baselines::{frank_wolfe, max_margin, mwal, projection};
 use crate::error::{Error, Result, check_finite, check_length};
 use crate::evaluate::Examination;
 use crate::mapping::LinearMapping;
@@ -51,6 +52,11 @@ pub(crate) trait Algorithm: Sized + Serialize + DeserializeOwned {
     /// How many steps the method takes where nothing is said.
     fn default_steps(settings: &Self::Settings, problem: &Problem<'_>) -> u64;
 
+    /// Between what and what the value of the game lies, for methods that play one.
+    fn game(&self, _settings: &Self::Settings) -> Option<GameValue> {
+        None
+    }
+
     /// The theorem's bound and what it says about this run.
     fn bound(&self, settings: &Self::Settings, problem: &Problem<'_>, steps: u64) -> Result<(Option<f64>, String)>;
 }
@@ -80,6 +86,7 @@ pub(crate) struct Step {
     pub(crate) step_size: Option<f64>,
     pub(crate) demonstrations: u64,
     pub(crate) gap: Option<f64>,
+    pub(crate) distance: Option<f64>,
     pub(crate) log_volume: Option<f64>,
     pub(crate) regret: Option<f64>,
     pub(crate) violation: Option<f64>,
@@ -150,6 +157,10 @@ fn dispatch(
         Method::CuttingPlane(own) => run!(cutting_plane::State, own),
         Method::ReplayedDescent(own) => run!(replay::Descent, own),
         Method::ReplayedEvolution(own) => run!(replay::Evolution, own),
+        Method::FrankWolfe(own) => run!(frank_wolfe::State, own),
+        Method::MaxMargin(own) => run!(max_margin::State, own),
+        Method::Mwal(own) => run!(mwal::State, own),
+        Method::Projection(own) => run!(projection::State, own),
         Method::MaximumEntropy(own) => run!(MaximumEntropyState, own),
         Method::MaximumEntropyPerContext(own) => run!(MaximumEntropyPerContextState, own),
         Method::Cloning(own) => run!(CloningState, own),
@@ -212,6 +223,7 @@ impl<S> Driver<'_, '_, S> {
                 planner_calls: calls(recording_calls),
                 step_size: done.step_size,
                 gap: done.gap,
+                distance: done.distance,
                 log_volume: done.log_volume,
                 regret: done.regret,
                 violation: done.violation,
@@ -378,6 +390,8 @@ impl<S> Driver<'_, '_, S> {
             bound,
             bound_says,
             gap: last.and_then(|record| record.gap),
+            distance: last.and_then(|record| record.distance),
+            game_value: state.game(self.own),
             bias_bound: problem.bias_bound(),
         })
     }

@@ -16,6 +16,7 @@ mod problem;
 mod record;
 mod replay;
 mod settings;
+mod simplex_programme;
 
 pub use adaptive::Adaptive;
 pub use batch::Batch;
@@ -35,7 +36,8 @@ pub use online_dynamics::{
 };
 pub use problem::{Loss, Problem};
 pub(crate) use problem::{dot, largest, norm};
-pub use record::{Checkpoint, Fitted, Patience, Record, Recorder, RunCertificate, Snapshot, Status};
+pub use record::{Checkpoint, Fitted, GameValue, Patience, Record, Recorder, RunCertificate, Snapshot, Status};
 pub use replay::{ReplayedDescent, ReplayedEvolution};
 pub(crate) use settings::check_positive;
 pub use settings::{Method, Settings, Stop};
+pub(crate) use simplex_programme::least_on_simplex;

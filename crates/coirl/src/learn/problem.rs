@@ -197,14 +197,14 @@ impl<'a> Problem<'a> {
         self.planner_calls.load(Ordering::Relaxed)
     }
 
+    /// Takes note of plans that were made elsewhere for these contexts.
+    pub(crate) fn count_plans(&self, plans: u64) {
+        self.planner_calls.fetch_add(plans, Ordering::Relaxed);
+    }
+
     /// The process of a context, started where its demonstration starts.
     pub fn mdp(&self, index: usize) -> Result<Mdp<'a>> {
         self.origins[index].of(self.model.mdp(&self.contexts[index])?)
-    }
-
-    /// Adds plans that were made elsewhere to the count.
-    pub(crate) fn count_plans(&self, n: u64) {
-        self.planner_calls.fetch_add(n, Ordering::Relaxed);
     }
 
     /// Every context, row by row.

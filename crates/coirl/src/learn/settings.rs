@@ -8,7 +8,9 @@ use super::ellipsoid::Ellipsoid;
 use super::evolution::EvolutionStrategies;
 use super::mirror_descent::MirrorDescent;
 use super::replay::{ReplayedDescent, ReplayedEvolution};
-use crate::baselines::{Cloning, Majority, MaximumEntropy, NearestContext, Uniform};
+use crate::baselines::{
+    Cloning, FrankWolfe, Majority, MaxMargin, MaximumEntropy, Mwal, NearestContext, Projection, Uniform,
+};
 use crate::error::{Error, Result};
 
 /// Which algorithm, with its settings.
@@ -33,6 +35,14 @@ pub enum Method {
     ReplayedDescent(ReplayedDescent),
     /// Asks an expert; the paper's evolution strategy over all demonstrations given.
     ReplayedEvolution(ReplayedEvolution),
+    /// Apprenticeship learning by Frank-Wolfe steps with away steps.
+    FrankWolfe(FrankWolfe),
+    /// Apprenticeship learning by the maximum margin.
+    MaxMargin(MaxMargin),
+    /// Apprenticeship learning by multiplicative weights.
+    Mwal(Mwal),
+    /// Apprenticeship learning by projection.
+    Projection(Projection),
     /// Maximum-entropy inverse reinforcement learning of a mapping.
     MaximumEntropy(MaximumEntropy),
     /// The same with weights of their own for every context that was seen.
