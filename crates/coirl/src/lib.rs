@@ -73,6 +73,7 @@ pub mod demos;
 pub mod domains;
 mod error;
 pub mod evaluate;
+pub mod inspect;
 mod json;
 pub mod learn;
 pub mod mapping;
