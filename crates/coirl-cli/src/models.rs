@@ -21,6 +21,11 @@ pub(crate) fn open(model: &Path, seed: u64) -> Result<Cmdp, Failure> {
     })
 }
 
+/// Whether a MODEL is the name of a domain.
+pub(crate) fn is_domain(model: &Path) -> bool {
+    model.to_str().and_then(Domain::named).is_some()
+}
+
 /// The domain that a missing file was meant to be, when it is at most a typing error or two away.
 fn nearest_domain(model: &Path) -> Option<&'static str> {
     let typed = model.to_str()?.to_lowercase();

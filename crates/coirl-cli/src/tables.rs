@@ -96,7 +96,8 @@ fn words(key: &str) -> String {
 
 /// The mapping that was learned.
 fn from_fitted(path: &Path) -> Result<Table, Failure> {
-    let mapping = artifact::read_fitted(path)?.mapping;
+    let fitted = artifact::read_fitted(path)?;
+    let mapping = fitted.mapping().map_err(|error| Failure::in_file(path, error))?;
     let (n_columns, values) = (mapping.n_features(), mapping.values().to_vec());
     Ok(Table { path: path.to_owned(), n_columns, values, lines: Vec::new() })
 }

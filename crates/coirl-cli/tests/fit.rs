@@ -90,7 +90,7 @@ fn the_object_that_programs_read() {
     assert!(number("unnormalised_loss") <= number("bound"));
     let mapping: Vec<f64> = (0..3).flat_map(|i| numbers(&found["mapping"][i])).collect();
     let fitted = coirl::artifact::read_fitted(&folder.path("coirl-fit/fitted.safetensors")).unwrap();
-    assert_eq!(fitted.mapping.values(), mapping);
+    assert_eq!(fitted.mapping().unwrap().values(), mapping);
     assert_eq!(folder.read("h.jsonl"), folder.read("coirl-fit/history.jsonl"));
     let records = history(&folder, "h.jsonl");
     assert_eq!(records.len(), 9);

@@ -42,7 +42,7 @@ fn main() -> coirl::Result<()> {
             let problem = Problem::interactive(&model, contexts, &expert)?;
             let settings = Settings { seed, ..Settings::new(method.clone()) };
             let fitted = fit(&problem, &settings, Watch::default(), &mut ())?;
-            let score = Examination::new(&model, &truth, test)?.score(&fitted.mapping)?;
+            let score = Examination::new(&model, &truth, test)?.score(&fitted.agent)?;
             Ok([fitted.demonstrations as f64, score.value_ratio, fitted.planner_calls as f64])
         };
         let rows: Vec<[f64; 3]> = (0..sequences).into_par_iter().map(run).collect::<coirl::Result<_>>()?;

@@ -218,6 +218,12 @@ pub enum Error {
         /// Problems asked for.
         total: usize,
     },
+    /// A reward was asked of an agent that acts without one.
+    #[error("a {agent} agent has no mapping from context to reward; fit one of the methods that learn a reward")]
+    NoMapping {
+        /// What the agent is.
+        agent: &'static str,
+    },
     /// A programme that the convex solver gave up.
     #[error("{problem} could not be solved: {reason}")]
     Solver {

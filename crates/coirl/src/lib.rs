@@ -28,6 +28,7 @@
 //! | ξ | start distribution | [`model::Cmdp::initial`] |
 //! | γ | discount | [`model::Criterion`] |
 //! | f_W | reward mapping | [`mapping::LinearMapping`] |
+//! | – | what a method returns, as a way to act | [`agent::Agent`] |
 //! | π | policy | [`plan::Policy`] |
 //! | V, Q | values | [`plan::Plan`], [`plan::evaluate::q_values`] |
 //! | μ* | what was seen of an expert | [`demos::Demonstration`], [`demos::Estimator`] |
@@ -63,11 +64,12 @@
 //! let problem = Problem::new(&model, &Train::new(seen), &Estimator::default())?;
 //! let fitted = fit(&problem, &Settings::default(), Watch::default(), &mut ())?;
 //! assert!(fitted.certificate.loss.is_some_and(|loss| loss < 0.1));
-//! let (_, mu) = act(&fitted.mapping, [0.4, 0.3, 0.3])?;
+//! let (_, mu) = act(fitted.mapping()?, [0.4, 0.3, 0.3])?;
 //! assert_eq!(mu.len(), 3);
 //! # Ok::<(), coirl::Error>(())
 //! ```
 
+pub mod agent;
 pub mod artifact;
 pub mod demos;
 pub mod domains;

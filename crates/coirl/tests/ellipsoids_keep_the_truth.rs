@@ -234,7 +234,7 @@ fn repeat(own: BatchEllipsoid, repetitions: u64, batches: u64) -> Repetitions {
 fn near_optimal_experts_do_not_exclude_the_truth() {
     let own = BatchEllipsoid { tolerance: 3.6, ..BatchEllipsoid::default() };
     let all = repeat(own, 200, 4);
-    let allowed = (own.confidence * 200.0) as u64;
+    let allowed = (own.failure_probability * 200.0) as u64;
     eprintln!("{all:?}");
     assert!(all.most_cuts as f64 <= all.theorem.cuts, "{all:?}");
     assert!(all.fewest_cuts > 0, "no batch was complete: {all:?}");
@@ -295,7 +295,7 @@ fn a_centre_outside_the_box_is_brought_back() {
     run.initial = Some(vec![3.0, -2.0, 1.5, 0.0, 0.5, -4.0]);
     let mut watcher = Watcher::new(truth.values());
     let fitted = fit(&problem, &run, Watch::default(), &mut watcher).unwrap();
-    assert!(fitted.mapping.values().iter().all(|w| w.abs() <= 1.0), "{:?}", fitted.mapping);
+    assert!(fitted.mapping().unwrap().values().iter().all(|w| w.abs() <= 1.0), "{:?}", fitted.mapping().unwrap());
     assert!(watcher.cuts > 0 && watcher.farthest <= 1.0 + 1e-9);
 }
 
@@ -349,7 +349,7 @@ fn check_resumption(problem: &Problem<'_>, run: &Settings, at: u64) -> Fitted {
     for threads in [1, 3] {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         let again = pool.install(|| fit(problem, run, Watch::default(), &mut ()).unwrap());
-        assert_eq!(again.mapping, whole.mapping);
+        assert_eq!(again.mapping().unwrap(), whole.mapping().unwrap());
     }
     whole
 }
@@ -414,7 +414,7 @@ fn settings_refuse_nonsense() {
     let refused = [
         Method::Ellipsoid(Ellipsoid { tolerance: 0.0 }),
         Method::BatchEllipsoid(BatchEllipsoid { tolerance: f64::NAN, ..own }),
-        Method::BatchEllipsoid(BatchEllipsoid { confidence: 1.0, ..own }),
+        Method::BatchEllipsoid(BatchEllipsoid { failure_probability: 1.0, ..own }),
         Method::BatchEllipsoid(BatchEllipsoid { batch: Some(0), ..own }),
         Method::BatchEllipsoid(BatchEllipsoid { episode: Some(0), ..own }),
     ];

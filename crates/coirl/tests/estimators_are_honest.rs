@@ -175,6 +175,23 @@ fn an_absorbing_end_is_exact() {
 }
 
 #[test]
+fn an_unfinished_path_at_discount_one_has_no_bound() {
+    // 0 ends in 1 sooner or later; a path that has not may lack any number of features.
+    let kernel = Kernel::from_dense(2, 1, &[0.5, 0.5, 0.0, 1.0], None).unwrap();
+    let features = Features::per_state(2, 1, vec![1.0, 0.0]).unwrap();
+    let model = Cmdp::new(Dynamics::Shared(kernel), features, vec![1.0, 0.0], Criterion::TotalReward).unwrap();
+    let context = model.context_space().context([1.0]).unwrap();
+    for estimator in [Estimator::Geometric, Estimator::Truncated { horizon: None }] {
+        let estimates = Estimates::new(&model, estimator, Reference::Uniform).unwrap();
+        for (end, bound) in [(0, f64::INFINITY), (1, 0.0)] {
+            let path = Trajectory { states: vec![StateId(0), StateId(end)], actions: vec![coirl::model::ActionId(0)] };
+            let demonstration = Demonstration::from_trajectories(&model, context.clone(), vec![path]).unwrap();
+            assert_eq!(estimates.estimate(&demonstration).unwrap().bias_bound, bound);
+        }
+    }
+}
+
+#[test]
 fn several_trajectories_are_averaged_with_their_error() {
     let (model, context, _, policy) = scene();
     let mdp = model.mdp(&context).unwrap();

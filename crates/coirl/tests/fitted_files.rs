@@ -1,6 +1,7 @@
 //! What was learned, on disk: bit for bit, refused when damaged, never a panic.
 #![allow(missing_docs, clippy::unwrap_used)]
 
+use coirl::agent::{Agent, Mixture};
 use coirl::artifact::{
     is_fitted, read_checkpoint, read_fitted, read_model, write_checkpoint, write_fitted, write_model,
 };
@@ -73,7 +74,7 @@ fn what_is_written_is_read_bit_for_bit() {
     write_fitted(&first, &fitted).unwrap();
     let read = read_fitted(&first).unwrap();
     assert_eq!(read, fitted);
-    let bits = |fitted: &Fitted| fitted.mapping.values().iter().map(|w| w.to_bits()).collect::<Vec<_>>();
+    let bits = |fitted: &Fitted| fitted.mapping().unwrap().values().iter().map(|w| w.to_bits()).collect::<Vec<_>>();
     assert_eq!(bits(&read), bits(&fitted));
     write_fitted(&second, &read).unwrap();
     assert_eq!(std::fs::read(&first).unwrap(), std::fs::read(&second).unwrap());
@@ -115,8 +116,11 @@ fn damaged_files_are_refused_by_name() {
         std::fs::write(&path, &bytes).unwrap();
         // Whatever comes out is finite, whole and of the shape it says.
         if let Ok(read) = read_fitted(&path) {
-            assert_eq!(read.mapping.values().len(), read.mapping.dimension() * read.mapping.n_features());
-            assert!(read.mapping.values().iter().all(|w| w.is_finite()));
+            assert_eq!(
+                read.mapping().unwrap().values().len(),
+                read.mapping().unwrap().dimension() * read.mapping().unwrap().n_features()
+            );
+            assert!(read.mapping().unwrap().values().iter().all(|w| w.is_finite()));
         }
     }
     let path = folder.path().join("checkpoint.json");
@@ -130,19 +134,32 @@ fn damaged_files_are_refused_by_name() {
 }
 
 #[test]
+fn every_kind_of_agent_is_read_bit_for_bit() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("mixed.safetensors");
+    let (mut fitted, _) = fitted();
+    let mapping = fitted.mapping().unwrap().clone();
+    let twice = LinearMapping::new(2, 3, mapping.values().iter().map(|w| 2.0 * w).collect()).unwrap();
+    fitted.agent = Agent::Mixed(Mixture::new(vec![0.25, 0.75], vec![mapping, twice]).unwrap());
+    write_fitted(&path, &fitted).unwrap();
+    assert_eq!(read_fitted(&path).unwrap(), fitted);
+    assert!(fitted.mapping().unwrap_err().to_string().contains("mixed"));
+}
+
+#[test]
 fn other_versions_and_other_files() {
     let folder = tempfile::tempdir().unwrap();
     let (fitted, checkpoint) = fitted();
     let path = folder.path().join("later.safetensors");
     write_fitted(&path, &fitted).unwrap();
     let text = String::from_utf8_lossy(&std::fs::read(&path).unwrap()).into_owned();
-    assert!(text.contains("\"version\":\"1\""));
+    assert!(text.contains("\"version\":\"2\""));
     let mut bytes = std::fs::read(&path).unwrap();
-    let at = bytes.windows(13).position(|window| window == b"\"version\":\"1\"").unwrap();
+    let at = bytes.windows(13).position(|window| window == b"\"version\":\"2\"").unwrap();
     bytes[at + 11] = b'9';
     std::fs::write(&path, bytes).unwrap();
     let error = read_fitted(&path).unwrap_err().to_string();
-    assert!(error.contains("version \"9\"") && error.contains("version \"1\""), "{error}");
+    assert!(error.contains("version \"9\"") && error.contains("version \"2\""), "{error}");
 
     let model_file = folder.path().join("model.safetensors");
     write_model(&model_file, &model()).unwrap();

@@ -43,7 +43,7 @@ fn summary(runs: &[Fitted]) -> (f64, f64) {
     let examination = Examination::new(&model, &Driving::interactive_mapping(), tests).unwrap();
     let n = runs.len() as f64;
     let demonstrations = runs.iter().map(|run| run.demonstrations as f64).sum::<f64>() / n;
-    let value = runs.iter().map(|run| examination.score(&run.mapping).unwrap().value_ratio).sum::<f64>() / n;
+    let value = runs.iter().map(|run| examination.score(&run.agent).unwrap().value_ratio).sum::<f64>() / n;
     (demonstrations, value)
 }
 
@@ -112,8 +112,8 @@ fn a_cut_and_its_negation_leave_a_stated_residual() {
         assert!(fitted.certificate.bound_says.contains("contradict"), "{}", fitted.certificate.bound_says);
         let violation = fitted.history.last().unwrap().violation.unwrap();
         assert!(violation > 1e-3 && violation <= 1.0, "{violation}");
-        assert!(fitted.mapping.values().iter().all(|w| w.is_finite()));
-        assert!(fitted.mapping.values().iter().any(|&w| w != 0.0));
+        assert!(fitted.mapping().unwrap().values().iter().all(|w| w.is_finite()));
+        assert!(fitted.mapping().unwrap().values().iter().any(|&w| w != 0.0));
     }
 }
 
@@ -146,7 +146,7 @@ fn experts_who_disagree_are_survived_by_every_method() {
     for method in methods {
         let problem = Problem::interactive(&model, SIMPLEX.sample(18, 4).unwrap(), &turns).unwrap();
         let fitted = fit(&problem, &Settings::new(method.clone()), Watch::default(), &mut ()).unwrap();
-        assert!(fitted.mapping.values().iter().all(|w| w.is_finite()));
+        assert!(fitted.mapping().unwrap().values().iter().all(|w| w.is_finite()));
         assert!(fitted.demonstrations > 4);
         if let Method::CuttingPlane(own) = method {
             let says = fitted.certificate.bound_says;

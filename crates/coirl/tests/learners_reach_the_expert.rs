@@ -50,7 +50,7 @@ fn value_ratio(model: &Cmdp, method: &Method, setup: Setup, n: usize, seed: u64)
         settings.stop.max_steps = Some(n as u64);
     }
     let fitted = fit(&problem, &settings, Watch::default(), &mut ()).unwrap();
-    Examination::new(model, &truth, test).unwrap().score(&fitted.mapping).unwrap().value_ratio
+    Examination::new(model, &truth, test).unwrap().score(&fitted.agent).unwrap().value_ratio
 }
 
 fn exponential_weights(multiplier: f64) -> Method {

@@ -155,7 +155,8 @@ fn perturbations_find_the_subgradient() {
         settings.initial = Some(start.clone());
         settings.stop.max_steps = Some(1);
         let fitted = fit(&problem, &settings, Watch::default(), &mut ()).unwrap();
-        let found: Vec<f64> = start.iter().zip(fitted.mapping.values()).map(|(a, b)| (a - b) / step).collect();
+        let found: Vec<f64> =
+            start.iter().zip(fitted.mapping().unwrap().values()).map(|(a, b)| (a - b) / step).collect();
         let off: Vec<f64> = found.iter().zip(&truth).map(|(x, y)| x - y).collect();
         // The standard error of 20,000 pairs is √((dk + 1)/20,000) of the size.
         assert!(dot(&off, &off).sqrt() <= 0.1 * size, "{policies:?}: {found:?} instead of {truth:?}");

@@ -79,7 +79,7 @@ fn settings(method: &Method) -> Settings {
 
 /// Everything that is written of a run.
 fn bytes(fitted: &Fitted) -> (Vec<u64>, String) {
-    let bits = fitted.mapping.values().iter().map(|w| w.to_bits()).collect();
+    let bits = fitted.mapping().unwrap().values().iter().map(|w| w.to_bits()).collect();
     let rest = serde_json::to_string(&(&fitted.history, &fitted.certificate, fitted.status, fitted.steps)).unwrap();
     (bits, format!("{rest} {} {}", fitted.planner_calls, fitted.demonstrations))
 }

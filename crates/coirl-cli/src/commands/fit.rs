@@ -4,13 +4,14 @@ use crate::arguments::{Global, PAGE};
 use crate::destination::{note, to_file, to_stdout, to_terminal};
 use crate::failure::{Failure, Outcome};
 use crate::fitting::{
-    CHECKPOINT, Data, DataArgs, METHODS, MethodArgs, OutputFolder, Report, Watcher, mapping_of, on_interrupt, picture,
+    CHECKPOINT, Data, DataArgs, FITTED, METHODS, MethodArgs, OutputFolder, Report, Source, SourceData, Watcher,
+    mapping_of, on_interrupt, picture,
 };
 use crate::numbers::full;
 use crate::tables::Table;
 use clap::Args;
 use coirl::artifact::{read_checkpoint, write_fitted};
-use coirl::demos::{SimulatedExpert, Split, Train};
+use coirl::demos::SimulatedExpert;
 use coirl::evaluate::Examination;
 use coirl::learn::{self, Checkpoint, Fitted, Problem, Settings, Status, Stop, Watch};
 use std::collections::BTreeMap;
@@ -28,7 +29,7 @@ const EXPLANATION: &str = "\
 Learns the mapping from a context to the weights of the reward, from demonstrations of somebody who acts well. Without \
 arguments it learns from 100 demonstrations of a driver that ship with the program. Your own: a model, a table of \
 contexts, and beside it the expert's feature expectations, or trajectories. The folder --out holds the result \
-(fitted.safetensors, mapping.csv), what happened on the way (history.jsonl) and a picture of it (fit.svg). The same seed \
+(fitted.safetensors, mapping.csv), where the data came from (source.json), what happened on the way (history.jsonl) and a picture of it (fit.svg). The same seed \
 gives the same bytes, whatever the threads. Ctrl-C saves: the same command with --resume goes on, to the same bytes.";
 
 /// The page below the options, with the table of methods.
@@ -122,20 +123,9 @@ struct OutputArgs {
 pub(crate) fn run(args: &FitArgs, global: &Global) -> Result<Outcome, Failure> {
     let began = Instant::now();
     let entry = args.method.entry()?;
-    let Data { model, demonstrations, estimator, truth, source } = args.data.read(global.seed)?;
-    let (train, validation) = match args.run.validation {
-        None => (Train::new(demonstrations), None),
-        Some(share) => {
-            let split = Split::random(demonstrations, share, 0.0, global.seed)?;
-            let kept = Train::new(split.validation.demonstrations().to_vec());
-            if kept.demonstrations().is_empty() {
-                return Err(Failure::refused(format!(
-                    "--validation {share} keeps no demonstration; give a larger share"
-                )));
-            }
-            (split.train, Some(Problem::new(&model, &kept, &estimator)?))
-        }
-    };
+    let origin = Source { data: args.data.anchored()?, seed: global.seed, validation: args.run.validation };
+    let SourceData { data: Data { model, estimator, truth, source, .. }, train, validation } = origin.open()?;
+    let validation = validation.map(|kept| Problem::validation(&model, &kept, &estimator)).transpose()?;
     let problem = Problem::new(&model, &train, &estimator)?;
     let (method, tolerance) = args.method.resolve(entry, problem.sum_bound()?)?;
     let expert = match &truth {
@@ -201,12 +191,16 @@ pub(crate) fn run(args: &FitArgs, global: &Global) -> Result<Outcome, Failure> {
         return Ok(Outcome::Interrupted);
     }
     let score = match (&examination, scored_on) {
-        (Some(examination), Some(on)) => Some((examination.score(&fitted.mapping)?, on)),
+        (Some(examination), Some(on)) => Some((examination.score(&fitted.agent)?, on)),
         _ => None,
     };
     let validation_loss =
-        validation.as_ref().map(|problem| problem.unit_loss(fitted.mapping.values())).transpose()?.flatten();
+        validation.as_ref().zip(fitted.mapping().ok()).map(|(problem, mapping)| problem.unit_loss(mapping.values()));
+    let validation_loss = validation_loss.transpose()?.flatten();
     let files = write_files(&folder, &fitted, entry.name, extra_history)?;
+    origin.write(folder.path())?;
+    let names = files.values().filter_map(|path| Path::new(path).file_name()?.to_str());
+    let written = names.chain(["source.json"]).collect::<Vec<_>>().join(", ");
     // Only what another run left behind can be missing here.
     let _ = std::fs::remove_file(&checkpoint_file);
     let report = Report::new(entry.name, &source, &fitted, score, validation_loss, files);
@@ -216,7 +210,6 @@ pub(crate) fn run(args: &FitArgs, global: &Global) -> Result<Outcome, Failure> {
     } else {
         to_terminal(|out| report.write(out, began.elapsed()))?;
     }
-    let written = "fitted.safetensors, mapping.csv, history.jsonl and fit.svg";
     note(global.quiet, &format!("\nwrote {written} to {}", folder.path().display()));
     Ok(Outcome::Done)
 }
@@ -260,13 +253,8 @@ fn write_files(
     method: &str,
     history: Option<&Path>,
 ) -> Result<BTreeMap<&'static str, String>, Failure> {
-    let files = [
-        ("fitted", folder.file("fitted.safetensors")),
-        ("history", folder.file("history.jsonl")),
-        ("mapping", folder.file("mapping.csv")),
-        ("picture", folder.file("fit.svg")),
-    ];
-    let [(_, artifact), (_, lines), (_, matrix), (_, svg)] = &files;
+    let mut files = BTreeMap::new();
+    let mut written = |what, path: PathBuf| drop(files.insert(what, path.display().to_string()));
     let write_history = |path: &Path| {
         to_file(path, |out| {
             for record in &fitted.history {
@@ -276,21 +264,34 @@ fn write_files(
             Ok(())
         })
     };
-    write_history(lines)?;
+    let lines = folder.file("history.jsonl");
+    write_history(&lines)?;
     if let Some(path) = history {
         write_history(path)?;
     }
-    to_file(matrix, |out| {
-        write_matrix(out, &fitted.names.features, fitted.mapping.values(), fitted.mapping.n_features())
-    })?;
+    written("history", lines);
+    let matrix = folder.file("mapping.csv");
+    match fitted.mapping() {
+        Ok(mapping) => {
+            let names = &fitted.names.features;
+            to_file(&matrix, |out| write_matrix(out, names, mapping.values(), mapping.n_features()))?;
+            written("mapping", matrix);
+        }
+        // A mapping that an earlier run left there is not this run's.
+        Err(_) => drop(std::fs::remove_file(&matrix)),
+    }
     let title = match fitted.names.model.as_str() {
         "" => method.to_owned(),
         model => format!("{model}, {method}"),
     };
+    let svg = folder.file("fit.svg");
     let image = picture(&fitted.history, &title);
-    to_file(svg, |out| Ok(out.write_all(image.as_bytes())?))?;
-    write_fitted(artifact, fitted)?;
-    Ok(files.into_iter().map(|(what, path)| (what, path.display().to_string())).collect())
+    to_file(&svg, |out| Ok(out.write_all(image.as_bytes())?))?;
+    written("picture", svg);
+    let artifact = folder.file(FITTED);
+    write_fitted(&artifact, fitted)?;
+    written("fitted", artifact);
+    Ok(files)
 }
 
 /// A matrix below the names of its columns, where these cannot be taken for numbers.

@@ -3,7 +3,7 @@
 use crate::arguments::{Global, PAGE};
 use crate::destination::{to_stdout, to_terminal};
 use crate::failure::{Failure, Outcome};
-use crate::fitting::{status_in_words, write_mapping};
+use crate::fitting::{rows_of_mapping, status_in_words, write_mapping};
 use crate::numbers::{bytes, count, short};
 use crate::summary::Summary;
 use crate::text;
@@ -79,7 +79,9 @@ struct FittedInfo<'a> {
     certificate: &'a RunCertificate,
     settings: &'a Settings,
     digest: &'a str,
-    mapping: Vec<&'a [f64]>,
+    agent: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mapping: Option<Vec<&'a [f64]>>,
     context_names: &'a [String],
     feature_names: &'a [String],
 }
@@ -101,7 +103,8 @@ fn show_fitted(path: &Path, global: &Global) -> Result<Outcome, Failure> {
             certificate: &fitted.certificate,
             settings: &fitted.settings,
             digest: &fitted.digest,
-            mapping: fitted.mapping.values().chunks_exact(fitted.mapping.n_features()).collect(),
+            agent: fitted.agent.kind(),
+            mapping: rows_of_mapping(&fitted),
             context_names: &fitted.names.contexts,
             feature_names: &fitted.names.features,
         };

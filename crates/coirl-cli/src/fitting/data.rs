@@ -10,7 +10,8 @@ use coirl::mapping::LinearMapping;
 use coirl::model::{Cmdp, Context, StateId};
 use std::path::{Path, PathBuf};
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Default, Args, serde::Serialize, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
 #[command(next_help_heading = "What to learn from [default: the demonstrations that ship with coirl]")]
 pub(crate) struct DataArgs {
     /// A model file (.npz, .safetensors) or the name of a built-in domain
@@ -46,10 +47,12 @@ pub(crate) struct DataArgs {
     test_contexts: Option<PathBuf>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 enum EstimatorArg {
     Truncated,
     Geometric,
+    #[default]
     ControlVariate,
 }
 
@@ -72,9 +75,33 @@ pub(crate) struct Truth {
 }
 
 impl DataArgs {
+    /// Whether anything but the shipped data was asked for.
+    pub(crate) fn is_given(&self) -> bool {
+        [&self.model, &self.contexts, &self.feature_expectations, &self.trajectories].iter().any(|path| path.is_some())
+    }
+
+    /// The model: a file or a domain.
+    pub(crate) fn model_path(&self) -> &Path {
+        self.model.as_deref().unwrap_or(Path::new(shipped::DOMAIN))
+    }
+
+    /// The same data whatever folder a command is run in. Names of domains stay as they are.
+    pub(crate) fn anchored(&self) -> Result<Self, Failure> {
+        let mut anchored = self.clone();
+        let Self { model, contexts, feature_expectations, trajectories, starts, true_mapping, test_contexts, .. } =
+            &mut anchored;
+        for path in [model, contexts, feature_expectations, trajectories, starts, true_mapping, test_contexts] {
+            if let Some(typed) = path
+                && !models::is_domain(typed)
+            {
+                *typed = std::path::absolute(&*typed).map_err(|error| Failure::in_file(typed, error))?;
+            }
+        }
+        Ok(anchored)
+    }
+
     pub(crate) fn read(&self, seed: u64) -> Result<Data, Failure> {
-        let typed = [&self.model, &self.contexts, &self.feature_expectations, &self.trajectories];
-        if typed.iter().all(|path| path.is_none()) {
+        if !self.is_given() {
             let with_data = [("--starts", &self.starts), ("--true-mapping", &self.true_mapping)];
             return match with_data.iter().find(|(_, path)| path.is_some()) {
                 Some((flag, _)) => Err(Failure::refused(format!(

@@ -5,7 +5,6 @@ use crate::numbers::{bound, count, short};
 use crate::text;
 use coirl::evaluate::Score;
 use coirl::learn::{Fitted, RunCertificate, Status};
-use coirl::mapping::LinearMapping;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -33,7 +32,9 @@ pub(crate) struct Report<'a> {
     /// Where the score was taken.
     #[serde(skip_serializing_if = "Option::is_none")]
     scored_on: Option<String>,
-    mapping: Vec<&'a [f64]>,
+    agent: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mapping: Option<Vec<&'a [f64]>>,
     source: &'a str,
     seed: u64,
     digest: &'a str,
@@ -61,7 +62,8 @@ impl<'a> Report<'a> {
             validation_loss,
             score: score.as_ref().map(|(score, _)| *score),
             scored_on: score.map(|(_, on)| on),
-            mapping: fitted.mapping.values().chunks_exact(fitted.mapping.n_features()).collect(),
+            agent: fitted.agent.kind(),
+            mapping: rows_of_mapping(fitted),
             source,
             seed: fitted.settings.seed,
             digest: &fitted.digest,
@@ -84,7 +86,7 @@ impl<'a> Report<'a> {
         if let (Some(_), Some(loss)) = (self.score, self.validation_loss) {
             row("validation loss", short(loss), "on the validation demonstrations");
         }
-        if self.fitted.mapping.values().iter().all(|w| *w == 0.0) {
+        if self.fitted.mapping().is_ok_and(|mapping| mapping.values().iter().all(|w| *w == 0.0)) {
             row("mapping", "0".into(), "nothing was learned: every policy explains it");
         }
         if let Some(loss) = self.certificate.loss {
@@ -117,9 +119,16 @@ impl<'a> Report<'a> {
     }
 }
 
+/// The rows of the mapping, where one was learned.
+pub(crate) fn rows_of_mapping(fitted: &Fitted) -> Option<Vec<&[f64]>> {
+    fitted.mapping().ok().map(|mapping| mapping.values().chunks_exact(mapping.n_features()).collect())
+}
+
 /// The mapping with its names, where it fits the page.
 pub(crate) fn write_mapping(out: &mut dyn Write, fitted: &Fitted) -> Result<(), Failure> {
-    let (mapping, names): (&LinearMapping, _) = (&fitted.mapping, &fitted.names);
+    let (Ok(mapping), names) = (fitted.mapping(), &fitted.names) else {
+        return Ok(());
+    };
     if mapping.n_features() > MOST_COLUMNS || mapping.dimension() > MOST_ROWS {
         return Ok(());
     }
@@ -149,6 +158,9 @@ pub(crate) fn status_in_words(status: Status) -> &'static str {
 
 /// "99.985 %" rather than "100.0 %" for what is not all.
 fn percent(share: f64) -> String {
+    if share.is_nan() {
+        return "–".into();
+    }
     let percent = 100.0 * share;
     if percent > 99.9 && share < 1.0 { format!("{percent:.3} %") } else { format!("{percent:.2} %") }
 }

@@ -1,32 +1,31 @@
 //! What was learned, as this library keeps it: a safetensors file whose `__metadata__` is
 //!
 //! ```json
-//! {"format": "coirl-fitted", "version": "1", "header": "<JSON>"}
+//! {"format": "coirl-fitted", "version": "2", "header": "<JSON>"}
 //! ```
 //!
-//! with the one tensor `mapping`, F64 `[d, k]`. The header holds everything else: status, certificate, settings as they were
+//! with the tensors of the agent: `mapping`, F64 `[d, k]`, or those in `agent.rs`. The header holds everything else: status, certificate, settings as they were
 //! resolved, digest of the data, counts, names and history. Its numbers are written so that they read back as the same
 //! numbers. The same result gives the same bytes.
 
+use super::agent::{AgentHeader, from_tensors, to_tensors};
 use super::format_error;
-use super::safetensors::{Tensor, TensorFile, Values, write_tensors};
+use super::safetensors::{TensorFile, write_tensors};
 use crate::error::{Error, Result};
 use crate::learn::{Fitted, Record, RunCertificate, Settings, Status};
-use crate::mapping::LinearMapping;
 use crate::model::Names;
 use std::borrow::Cow;
 use std::fs::File;
 use std::path::Path;
 
 const FORMAT: &str = "coirl-fitted";
-const VERSION: &str = "1";
+const VERSION: &str = "2";
 
-/// Everything but the mapping, in the order in which it is written.
+/// Everything but the tensors, in the order in which it is written.
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Header<'a> {
-    dimension: usize,
-    n_features: usize,
+    agent: AgentHeader,
     status: Status,
     steps: u64,
     demonstrations: u64,
@@ -40,10 +39,9 @@ struct Header<'a> {
 
 /// Writes what was learned. The file appears whole or not at all; see [`super::write_atomically`].
 pub fn write_fitted(path: &Path, fitted: &Fitted) -> Result<()> {
-    let (dimension, n_features) = (fitted.mapping.dimension(), fitted.mapping.n_features());
+    let (agent, tensors) = to_tensors(&fitted.agent);
     let header = Header {
-        dimension,
-        n_features,
+        agent,
         status: fitted.status,
         steps: fitted.steps,
         demonstrations: fitted.demonstrations,
@@ -54,24 +52,18 @@ pub fn write_fitted(path: &Path, fitted: &Fitted) -> Result<()> {
         names: Cow::Borrowed(&fitted.names),
         history: Cow::Borrowed(&fitted.history),
     };
-    let mapping = Tensor {
-        name: "mapping".into(),
-        shape: vec![dimension, n_features],
-        values: Values::F64(Cow::Borrowed(fitted.mapping.values())),
-    };
-    write_tensors(path, FORMAT, VERSION, &header, &[mapping])
+    write_tensors(path, FORMAT, VERSION, &header, &tensors)
 }
 
 /// Reads what was learned. Refuses, naming the file, what is damaged, of another version or something else.
 pub fn read_fitted(path: &Path) -> Result<Fitted> {
     let mut tensors = open(path)?;
     let header: Header<'static> = tensors.header(FORMAT, VERSION)?;
-    let values = tensors.matrix("mapping", header.dimension)?;
+    let agent = from_tensors(&header.agent, &mut tensors).map_err(|error| error.in_file(path))?;
     tensors.check_all_read()?;
-    let mapping = LinearMapping::new(header.dimension, header.n_features, values).map_err(|e| e.in_file(path))?;
     check_names(&header).map_err(|reason| format_error(path, reason))?;
     Ok(Fitted {
-        mapping,
+        agent,
         status: header.status,
         certificate: header.certificate.into_owned(),
         history: header.history.into_owned(),
@@ -98,10 +90,10 @@ fn open(path: &Path) -> Result<TensorFile> {
     TensorFile::open(path, File::open(path).map_err(io_error)?, metadata.len())
 }
 
-/// Whoever prints the mapping looks names up by its rows and columns.
+/// Whoever prints a mapping looks names up by its rows and columns.
 fn check_names(header: &Header<'_>) -> Result<(), String> {
-    let lists =
-        [("feature", &header.names.features, header.n_features), ("context", &header.names.contexts, header.dimension)];
+    let (dimension, n_features) = header.agent.shape();
+    let lists = [("feature", &header.names.features, n_features), ("context", &header.names.contexts, dimension)];
     for (what, names, n) in lists {
         if !names.is_empty() && names.len() != n {
             return Err(format!("has {} {what} names for a mapping that has {n}", names.len()));

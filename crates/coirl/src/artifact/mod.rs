@@ -17,6 +17,7 @@
 //! arrays are read in pieces, and the content passes the constructors of [`crate::model`], which refuse whatever is no
 //! model. Arrays go straight from the file into the model, so reading needs little more memory than the model itself.
 
+mod agent;
 mod archive;
 mod atomic;
 mod checkpoint;

@@ -176,8 +176,12 @@ fn truncated(mdp: &Mdp<'_>, trajectory: &Trajectory, horizon: Option<usize>) -> 
     Ok((sum, missing))
 }
 
-/// Σ φ(s_t): discounting is in the random length.
+/// Σ φ(s_t): discounting is in the random length. At discount one no path is ended at random, and what an unfinished one lacks
+/// is lacking.
 fn geometric(mdp: &Mdp<'_>, trajectory: &Trajectory) -> Result<(Vec<f64>, f64)> {
+    if mdp.criterion().discount() == 1.0 {
+        return truncated(mdp, trajectory, None);
+    }
     Ok((trajectory.discounted_features(mdp, 1.0)?, 0.0))
 }
 

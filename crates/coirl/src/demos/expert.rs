@@ -125,6 +125,10 @@ impl Expert for SimulatedExpert {
             return Ok(Answer::GoodEnough);
         }
         let Some((n, transitions)) = self.trajectories else { return Ok(Answer::Demonstration(own)) };
+        if n == 0 {
+            let reason = "an expert who shows roll-outs shows at least 1";
+            return Err(Error::InvalidSetting { name: "trajectories", value: "0".into(), reason });
+        }
         let mut mean = vec![0.0; own.len()];
         let gamma = mdp.criterion().discount();
         for i in 0..n {

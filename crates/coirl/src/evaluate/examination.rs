@@ -1,13 +1,14 @@
-//! Scoring a mapping against a known truth on contexts kept for testing.
+//! Scoring an agent against a known truth on contexts kept for testing.
 
-use super::{RepeatedPlans, plan_mapping};
+use super::behaviour::behaviours;
+use super::{Behaviour, RepeatedPlans, plan_mapping};
+use crate::agent::Agent;
 use crate::error::{Error, Result};
 use crate::json::not_a_number;
 use crate::mapping::LinearMapping;
 use crate::model::{Cmdp, Context};
 use crate::plan::{ManyOptions, Policy, TIE_TOLERANCE, evaluate};
 use rayon::prelude::*;
-use std::sync::Arc;
 
 /// How an agent does on the test contexts. Ratios are of means over contexts.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -20,9 +21,11 @@ pub struct Score {
     /// (V − V_uniform) / (V* − V_uniform): what is left when acting at random counts as nothing.
     #[serde(deserialize_with = "not_a_number")]
     pub relative_value: f64,
-    /// Share of all states in which agent and expert take the same action.
+    /// Share of all states in which agent and expert take the same action; not a number for policies that change with time.
+    #[serde(deserialize_with = "not_a_number")]
     pub accuracy: f64,
     /// Share of all states in which the agent's action is optimal, ties included.
+    #[serde(deserialize_with = "not_a_number")]
     pub optimal_accuracy: f64,
     /// Mean of f(c)·(μ − μ*) / ‖W‖: the loss of the mapping itself; nothing for W = 0.
     pub held_out_loss: Option<f64>,
@@ -97,36 +100,72 @@ impl<'a> Examination<'a> {
         self.contexts.len()
     }
 
-    /// Plans with the mapping in every test context and compares.
-    pub fn score(&self, mapping: &LinearMapping) -> Result<Score> {
-        let own = mapping.weights_of_all(&self.contexts)?;
-        let plans = self.plans.plan(&self.contexts, &own)?;
-        let pairs = self.model.pairs();
-        let marks =
-            |(i, (policy, _)): (usize, &(Policy, Arc<[f64]>))| match (policy.actions(), self.policies[i].actions()) {
-                (Some(actions), Some(expert)) => {
-                    actions.iter().enumerate().fold((0, 0), |(same, good), (s, action)| {
-                        let optimal = pairs.find(s, action.index()).is_some_and(|pair| self.optimal[i][pair]);
-                        (same + usize::from(*action == expert[s]), good + usize::from(optimal))
-                    })
-                }
-                _ => (0, 0),
-            };
-        let (same, good) = plans.par_iter().enumerate().map(marks).reduce(|| (0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
-        let agent: Vec<Vec<f64>> = plans.iter().map(|(_, mu)| mu.to_vec()).collect();
-        let value = mean_value(&self.weights, &agent);
-        let size = mapping.values().iter().map(|w| w * w).sum::<f64>().sqrt();
-        let loss = mean_value(&own, &agent) - mean_value(&own, &self.feature_expectations);
-        let decisions = (self.contexts.len() * pairs.n_states()) as f64;
+    /// Lets the agent act in every test context and compares.
+    pub fn score(&self, agent: &Agent) -> Result<Score> {
+        let behaviours = behaviours(&self.plans, agent, &self.contexts)?;
+        let marks = |(i, list): (usize, &Vec<Behaviour>)| -> Result<(f64, f64)> {
+            list.iter().try_fold((0.0, 0.0), |sum, behaviour| {
+                let (same, good) = self.marks(i, &behaviour.policy)?;
+                Ok((sum.0 + behaviour.share * same, sum.1 + behaviour.share * good))
+            })
+        };
+        let marks: Vec<(f64, f64)> = behaviours.par_iter().enumerate().map(marks).collect::<Result<_>>()?;
+        let (same, good) = marks.iter().fold((0.0, 0.0), |sum, mark| (sum.0 + mark.0, sum.1 + mark.1));
+        let expectations: Vec<Vec<f64>> = behaviours.iter().map(|list| mean_expectations(list)).collect();
+        let value = mean_value(&self.weights, &expectations);
+        let held_out_loss = match agent.mapping() {
+            Ok(mapping) => self.held_out_loss(mapping, &expectations)?,
+            Err(_) => None,
+        };
+        let decisions = (self.contexts.len() * self.model.n_states()) as f64;
         Ok(Score {
             value,
             value_ratio: value / self.expert_value,
             relative_value: (value - self.uniform_value) / (self.expert_value - self.uniform_value),
-            accuracy: same as f64 / decisions,
-            optimal_accuracy: good as f64 / decisions,
-            held_out_loss: (size > 0.0).then(|| loss / size),
+            accuracy: same / decisions,
+            optimal_accuracy: good / decisions,
+            held_out_loss,
         })
     }
+
+    /// In how many states a policy does what the expert does in a context, and in how many something as good; not a number
+    /// for policies that change with time, which have no such count.
+    fn marks(&self, context: usize, policy: &Policy) -> Result<(f64, f64)> {
+        let Some(expert) = self.policies[context].actions() else {
+            return Ok((f64::NAN, f64::NAN));
+        };
+        let pairs = self.model.pairs();
+        let [stage] = evaluate::stage_distributions(pairs, policy, 1)?[..] else {
+            return Ok((f64::NAN, f64::NAN));
+        };
+        let mut marks = (0.0, 0.0);
+        for (s, wanted) in expert.iter().enumerate() {
+            for pair in pairs.of_state(s) {
+                let share = stage.share(s, pair);
+                if share > 0.0 {
+                    marks.0 += if pairs.action(pair) == *wanted { share } else { 0.0 };
+                    marks.1 += if self.optimal[context][pair] { share } else { 0.0 };
+                }
+            }
+        }
+        Ok(marks)
+    }
+
+    fn held_out_loss(&self, mapping: &LinearMapping, agent: &[Vec<f64>]) -> Result<Option<f64>> {
+        let own = mapping.weights_of_all(&self.contexts)?;
+        let size = mapping.values().iter().map(|w| w * w).sum::<f64>().sqrt();
+        let loss = mean_value(&own, agent) - mean_value(&own, &self.feature_expectations);
+        Ok((size > 0.0).then(|| loss / size))
+    }
+}
+
+/// μ of an agent that draws one of several policies.
+fn mean_expectations(behaviours: &[Behaviour]) -> Vec<f64> {
+    let mut mean = vec![0.0; behaviours.first().map_or(0, |behaviour| behaviour.feature_expectations.len())];
+    for Behaviour { share, feature_expectations, .. } in behaviours {
+        mean.iter_mut().zip(feature_expectations.iter()).for_each(|(sum, mu)| *sum += share * mu);
+    }
+    mean
 }
 
 /// Mean of w_i·μ_i.

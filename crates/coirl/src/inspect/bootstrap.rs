@@ -61,8 +61,9 @@ pub fn bootstrap(
         let drawn: Vec<usize> = (0..problem.len()).map(|_| random.random_range(0..problem.len())).collect();
         let settings = Settings { seed: random.random(), ..unwatched(settings) };
         let fitted = fit(&problem.select(&drawn)?, &settings, Watch::default(), &mut ())?;
-        let size = norm(fitted.mapping.values());
-        Ok((size > 0.0).then(|| fitted.mapping.values().iter().map(|w| w / size).collect()))
+        let mapping = fitted.mapping()?.values();
+        let size = norm(mapping);
+        Ok((size > 0.0).then(|| mapping.iter().map(|w| w / size).collect()))
     };
     let mut mappings: Vec<Vec<f64>> = Vec::with_capacity(bootstrap.replicates);
     for first in (0..bootstrap.replicates).step_by(WAVE) {

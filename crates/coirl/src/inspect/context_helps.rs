@@ -154,9 +154,10 @@ fn parts(
     chance: &[Vec<f64>],
 ) -> Result<Parts> {
     let fitted = fit(&problem.select(learned_from)?, settings, Watch::default(), &mut ())?;
-    let agents = problem.respond(fitted.mapping.values(), held_out)?;
+    let mapping = fitted.mapping()?;
+    let agents = problem.respond(mapping.values(), held_out)?;
     let part = |(&i, agent): (&usize, &Vec<f64>)| {
-        let weights = fitted.mapping.weights(problem.input(i))?;
+        let weights = mapping.weights(problem.input(i))?;
         let (value, by_chance) = (dot(&weights, agent), dot(&weights, &chance[i]));
         let gain = value - by_chance;
         let is_rounding = gain <= ROUNDING * (value.abs() + by_chance.abs());

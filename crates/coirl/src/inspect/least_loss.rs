@@ -63,14 +63,15 @@ impl LeastLoss {
         if let Some(error) = refused {
             return Err(error);
         }
-        let gained = dot(fitted.mapping.values(), &advantage.mean);
+        let mapping = fitted.mapping()?.clone();
+        let gained = dot(mapping.values(), &advantage.mean);
         let per_norm = fitted.certificate.loss.unwrap_or(0.0);
         let gap = fitted.certificate.gap.unwrap_or(f64::INFINITY);
         Ok(Self {
             reached: per_norm / gained,
             lower_bound: (per_norm - gap) / gained,
             per_norm,
-            mapping: fitted.mapping,
+            mapping,
             gained,
             advantage: advantage.size,
             advantage_noise: advantage.noise,

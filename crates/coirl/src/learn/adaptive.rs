@@ -67,10 +67,10 @@ impl Algorithm for State {
         })
     }
 
-    fn mapping(&self) -> Vec<f64> {
+    fn mapping(&self) -> Option<Vec<f64>> {
         let mut mean = if self.weight > 0.0 { self.sum.clone() } else { self.iterate.clone() };
         normalise(&mut mean);
-        mean
+        Some(mean)
     }
 
     fn last_iterate(&self) -> Option<Vec<f64>> {

@@ -35,7 +35,7 @@ pub struct BatchEllipsoid {
     /// ε: an action is a mistake if it is worse than the best by more than this, on the value as it stands.
     pub tolerance: f64,
     /// δ: the theorem may fail with this probability.
-    pub confidence: f64,
+    pub failure_probability: f64,
     /// H: transitions of a roll-out; the theorem's where nothing is said.
     pub horizon: Option<usize>,
     /// n: roll-outs per cut; the theorem's where nothing is said.
@@ -46,7 +46,7 @@ pub struct BatchEllipsoid {
 
 impl Default for BatchEllipsoid {
     fn default() -> Self {
-        Self { tolerance: 0.03, confidence: 0.1, horizon: None, batch: None, episode: None }
+        Self { tolerance: 0.03, failure_probability: 0.1, horizon: None, batch: None, episode: None }
     }
 }
 
@@ -86,16 +86,20 @@ impl BatchEllipsoid {
         let horizon = if tail < 1.0 { truncation_horizon(discount, tail)?.max(1) } else { 1 };
         let cuts = cuts_to_shrink(problem.n_parameters(), 16.0 * sum_bound * set.start_radius() / self.tolerance);
         let noise = 512.0 * (sum_bound / self.tolerance).powi(2);
-        let batch = (noise * (2.0 * cuts.max(1.0) / self.confidence).ln()).ceil().max(1.0) as usize;
+        let batch = (noise * (2.0 * cuts.max(1.0) / self.failure_probability).ln()).ceil().max(1.0) as usize;
         let expert_radius = if sum_bound > 0.0 { tail } else { 1.0 };
         Ok(BatchTheorem { horizon, batch, cuts, mistakes: batch as f64 * cuts, expert_radius })
     }
 
     fn check(&self) -> Result<()> {
         check_positive("tolerance", self.tolerance)?;
-        if !(self.confidence > 0.0 && self.confidence < 1.0) {
+        if !(self.failure_probability > 0.0 && self.failure_probability < 1.0) {
             let reason = "expected a probability of failure between 0 and 1";
-            return Err(Error::InvalidSetting { name: "confidence", value: self.confidence.to_string(), reason });
+            return Err(Error::InvalidSetting {
+                name: "failure_probability",
+                value: self.failure_probability.to_string(),
+                reason,
+            });
         }
         for (name, value) in [("horizon", self.horizon), ("batch", self.batch), ("episode", self.episode)] {
             value.map_or(Ok(()), |count| check_count(name, count))?;
@@ -225,8 +229,8 @@ impl Algorithm for State {
         Ok(Step { demonstrations: self.mistakes, log_volume: Some(self.set.log_volume()), ..Step::default() })
     }
 
-    fn mapping(&self) -> Vec<f64> {
-        self.set.centre().to_vec()
+    fn mapping(&self) -> Option<Vec<f64>> {
+        Some(self.set.centre().to_vec())
     }
 
     fn default_steps(_own: &BatchEllipsoid, problem: &Problem<'_>) -> u64 {
@@ -258,7 +262,7 @@ impl Algorithm for State {
             "with probability {} at most this many episodes with a mistake, and those of the batch at hand, if the \
              expert of every round is optimal for a mapping with entries in [-1, 1] within {:.3e} of the same truth in each; \
              there were {} mistakes and {} cuts ({} along coordinates) of {:.0}; the run {} the bound",
-            1.0 - own.confidence,
+            1.0 - own.failure_probability,
             theorem.expert_radius,
             self.mistakes,
             self.set.cuts(),

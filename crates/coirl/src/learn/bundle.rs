@@ -17,7 +17,7 @@
 use super::chance::Advantage;
 use super::fit::{Algorithm, Run, Step};
 use super::problem::{Problem, dot, norm};
-use super::settings::{check_count, check_positive};
+use super::settings::check_positive;
 use crate::error::{Error, Result};
 use clarabel::algebra::CscMatrix;
 use clarabel::solver::{DefaultSettingsBuilder, DefaultSolver, IPSolver, SupportedConeT};
@@ -42,6 +42,8 @@ impl Default for Bundle {
     }
 }
 
+/// With fewer cuts there is no room for the merged one beside those of a step.
+const FEWEST_CUTS: usize = 4;
 /// A candidate whose loss falls by this share of what the cuts promise becomes the centre.
 const SERIOUS: f64 = 0.1;
 /// Steps without a new centre after which the next candidates stay nearer to it.
@@ -173,8 +175,15 @@ impl Algorithm for State {
     type Settings = Bundle;
 
     fn start(own: &Bundle, problem: &Problem<'_>, initial: Option<&[f64]>, _seed: u64) -> Result<Self> {
-        check_count("cuts", own.max_cuts.saturating_sub(3))?;
-        check_positive("radius", own.radius - 1.0)?;
+        if own.max_cuts < FEWEST_CUTS {
+            let value = own.max_cuts.to_string();
+            return Err(Error::InvalidSetting { name: "max_cuts", value, reason: "expected at least 4" });
+        }
+        check_positive("radius", own.radius)?;
+        if own.radius <= 1.0 {
+            let value = own.radius.to_string();
+            return Err(Error::InvalidSetting { name: "radius", value, reason: "expected a number above 1" });
+        }
         check_positive("relative gap", own.relative_gap)?;
         let Advantage { mean: reference, size: reference_size, noise: reference_noise } = Advantage::of(problem)?;
         if reference_size <= f64::EPSILON * problem.entry_bound()? {
@@ -270,9 +279,9 @@ impl Algorithm for State {
         Ok(report(self, loss.value, length, finished))
     }
 
-    fn mapping(&self) -> Vec<f64> {
+    fn mapping(&self) -> Option<Vec<f64>> {
         let size = norm(&self.centre);
-        self.centre.iter().map(|w| w / size).collect()
+        Some(self.centre.iter().map(|w| w / size).collect())
     }
 
     fn default_steps(_own: &Bundle, _problem: &Problem<'_>) -> u64 {

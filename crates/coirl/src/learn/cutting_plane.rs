@@ -206,8 +206,8 @@ impl Algorithm for State {
         })
     }
 
-    fn mapping(&self) -> Vec<f64> {
-        self.iterate.clone()
+    fn mapping(&self) -> Option<Vec<f64>> {
+        Some(self.iterate.clone())
     }
 
     fn default_steps(_own: &CuttingPlane, problem: &Problem<'_>) -> u64 {

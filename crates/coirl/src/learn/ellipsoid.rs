@@ -90,8 +90,8 @@ impl Algorithm for State {
         })
     }
 
-    fn mapping(&self) -> Vec<f64> {
-        self.set.centre().to_vec()
+    fn mapping(&self) -> Option<Vec<f64>> {
+        Some(self.set.centre().to_vec())
     }
 
     fn default_steps(_own: &Ellipsoid, problem: &Problem<'_>) -> u64 {

@@ -372,12 +372,12 @@ impl Algorithm for State {
         })
     }
 
-    fn mapping(&self) -> Vec<f64> {
-        match &self.best {
+    fn mapping(&self) -> Option<Vec<f64>> {
+        Some(match &self.best {
             Some((_, mapping)) => mapping.clone(),
             None if self.averaged > 0 => self.sum.iter().map(|w| w / self.averaged as f64).collect(),
             None => self.iterate.clone(),
-        }
+        })
     }
 
     fn last_iterate(&self) -> Option<Vec<f64>> {

@@ -11,6 +11,7 @@ use super::problem::{Problem, norm};
 use super::record::{Checkpoint, Fitted, Patience, Record, Recorder, RunCertificate, Snapshot, Status};
 use super::replay;
 use super::settings::{Method, Settings};
+use crate::agent::Agent;
 use crate::error::{Error, Result, check_finite, check_length};
 use crate::evaluate::Examination;
 use crate::mapping::LinearMapping;
@@ -32,8 +33,14 @@ pub(super) trait Algorithm: Sized + Serialize + DeserializeOwned {
     /// One step, the first has number 1.
     fn step(&mut self, settings: &Self::Settings, problem: &Problem<'_>, run: Run) -> Result<Step>;
 
-    /// The mapping that would be returned now.
-    fn mapping(&self) -> Vec<f64>;
+    /// The mapping whose loss is recorded; none where the method learns no reward.
+    fn mapping(&self) -> Option<Vec<f64>>;
+
+    /// How to act, were the run to end now: by planning for the mapping unless the method says otherwise.
+    fn agent(&self, problem: &Problem<'_>) -> Result<Agent> {
+        let values = self.mapping().unwrap_or_default();
+        Ok(Agent::Planned(LinearMapping::new(problem.dimension(), problem.n_features(), values)?))
+    }
 
     /// The last iterate, where the mapping is an average.
     fn last_iterate(&self) -> Option<Vec<f64>> {
@@ -158,6 +165,7 @@ impl<S> Driver<'_, '_, S> {
             check_length("initial mapping", problem.n_parameters(), initial.len())?;
             check_finite("initial mapping", initial)?;
         }
+        self.check_stop_rules()?;
         let last = settings.stop.max_steps.unwrap_or_else(|| A::default_steps(own, problem));
         let calls_before = problem.planner_calls();
         let (mut state, mut step, mut history, mut patience, earlier_calls) = match from {
@@ -166,9 +174,10 @@ impl<S> Driver<'_, '_, S> {
                 (state, 0, Vec::new(), Patience::default(), 0)
             }
             Some(checkpoint) => {
-                let state: A = serde_json::from_value(checkpoint.state)
-                    .map_err(|error| Error::Checkpoint { reason: format!("its state is damaged: {error}") })?;
-                check_length("mapping of the checkpoint", problem.n_parameters(), state.mapping().len())?;
+                let state: A = restored(checkpoint.state)?;
+                if let Some(mapping) = state.mapping() {
+                    check_length("mapping of the checkpoint", problem.n_parameters(), mapping.len())?;
+                }
                 (state, checkpoint.step, checkpoint.history, checkpoint.patience, checkpoint.planner_calls)
             }
         };
@@ -179,11 +188,13 @@ impl<S> Driver<'_, '_, S> {
             let record = Record::default();
             history.push(self.recorded(&state, record, &mut recording_calls)?);
         }
+        let mut demonstrations = history.last().map_or(0, |record| record.demonstrations);
         recorder.begin(Some(last.saturating_sub(step)));
         let mut status = if step >= last { Some(Status::StepLimit) } else { None };
         while status.is_none() {
             step += 1;
             let done = state.step(own, problem, Run { step, last, seed: settings.seed })?;
+            demonstrations = demonstrations.max(done.demonstrations);
             let mut record = Record {
                 step,
                 batch_loss: done.batch_loss,
@@ -207,12 +218,12 @@ impl<S> Driver<'_, '_, S> {
             if due || status.is_some() {
                 record = self.recorded(&state, record, &mut recording_calls)?;
                 if status.is_none() {
-                    status = self.stopped(&state, &record, &mut patience);
+                    status = self.stopped(&state, &record, &mut patience)?;
                 }
                 history.push(record.clone());
             }
             let snapshot = Snapshot {
-                mapping: &|| self.shaped(state.mapping()),
+                agent: &|| state.agent(problem),
                 checkpoint: &|| {
                     Ok(Checkpoint {
                         version: CHECKPOINT_VERSION,
@@ -221,8 +232,7 @@ impl<S> Driver<'_, '_, S> {
                         step,
                         planner_calls: calls(recording_calls),
                         history: history.clone(),
-                        state: serde_json::to_value(&state)
-                            .map_err(|error| Error::Checkpoint { reason: error.to_string() })?,
+                        state: kept(&state)?,
                         patience: patience.clone(),
                     })
                 },
@@ -233,14 +243,12 @@ impl<S> Driver<'_, '_, S> {
         }
         let status = status.unwrap_or(Status::Finished);
         let planner_calls = calls(recording_calls);
-        let demonstrations = history.iter().map(|record| record.demonstrations).max().unwrap_or(0);
-        let mapping = match (status, patience.mapping.take()) {
-            (Status::ValidationStalled, Some(best)) => best,
-            _ => state.mapping(),
-        };
+        if let (Status::ValidationStalled, Some(best)) = (status, patience.state.take()) {
+            state = restored(best)?;
+        }
         Ok(Fitted {
-            certificate: self.certificate(&state, &mapping, step, history.last())?,
-            mapping: self.shaped(mapping),
+            certificate: self.certificate(&state, step, history.last())?,
+            agent: state.agent(problem)?,
             status,
             history,
             settings: settings.clone(),
@@ -252,62 +260,108 @@ impl<S> Driver<'_, '_, S> {
         })
     }
 
-    fn shaped(&self, values: Vec<f64>) -> LinearMapping {
-        LinearMapping::from_checked(self.problem.n_features(), values)
+    /// Refuses rules that could never end this run, rather than let it go on as if they were not there.
+    fn check_stop_rules(&self) -> Result<()> {
+        let Settings { stop, record_every, record_loss, .. } = self.settings;
+        let refuse = |name, value: String, reason| Err(Error::InvalidSetting { name, value, reason });
+        if let Some(loss) = stop.loss {
+            if *record_every == 0 || !record_loss {
+                return refuse(
+                    "stop.loss",
+                    loss.to_string(),
+                    "the loss is not recorded; set record_every and record_loss",
+                );
+            }
+            if !self.problem.has_demonstrations() {
+                return refuse("stop.loss", loss.to_string(), "there are no demonstrations to have a loss on");
+            }
+        }
+        if let Some(patience) = stop.patience {
+            if *record_every == 0 {
+                return refuse("stop.patience", patience.to_string(), "it counts records; set record_every");
+            }
+            if self.watch.validation.is_none() {
+                return refuse(
+                    "stop.patience",
+                    patience.to_string(),
+                    "there are no validation demonstrations to watch",
+                );
+            }
+        }
+        Ok(())
     }
 
     /// The record with what costs plans: losses and scores of the mapping as it stands.
     fn recorded<A: Algorithm>(&self, state: &A, mut record: Record, calls: &mut u64) -> Result<Record> {
         let mapping = state.mapping();
-        check_finite("mapping", &mapping)?;
-        let before = self.problem.planner_calls();
-        if self.settings.record_loss && self.problem.has_demonstrations() {
-            record.loss = self.problem.unit_loss(&mapping)?;
+        if let Some(mapping) = &mapping {
+            check_finite("mapping", mapping)?;
         }
-        if let Some(validation) = self.watch.validation {
-            record.validation_loss = validation.unit_loss(&mapping)?;
+        let before = self.problem.planner_calls();
+        if let Some(mapping) = &mapping {
+            if self.settings.record_loss && self.problem.has_demonstrations() {
+                record.loss = self.problem.unit_loss(mapping)?;
+            }
+            if let Some(validation) = self.watch.validation {
+                record.validation_loss = validation.unit_loss(mapping)?;
+            }
         }
         if let Some(examination) = self.watch.examination {
-            record.score = Some(examination.score(&self.shaped(mapping))?);
+            record.score = Some(examination.score(&state.agent(self.problem)?)?);
         }
         *calls += self.problem.planner_calls() - before;
         Ok(record)
     }
 
-    fn stopped<A: Algorithm>(&self, state: &A, record: &Record, patience: &mut Patience) -> Option<Status> {
+    fn stopped<A: Algorithm>(&self, state: &A, record: &Record, patience: &mut Patience) -> Result<Option<Status>> {
         let stop = &self.settings.stop;
         if stop.loss.zip(record.loss).is_some_and(|(wanted, loss)| loss <= wanted) {
-            return Some(Status::LossReached);
+            return Ok(Some(Status::LossReached));
         }
-        let (most, loss) = stop.patience.zip(record.validation_loss)?;
+        let Some((most, loss)) = stop.patience.zip(record.validation_loss) else {
+            return Ok(None);
+        };
         if patience.best.is_none_or(|best| loss < best) {
-            *patience = Patience { best: Some(loss), mapping: Some(state.mapping()), waited: 0 };
-            return None;
+            *patience = Patience { best: Some(loss), state: Some(kept(state)?), waited: 0 };
+            return Ok(None);
         }
         patience.waited += 1;
-        (patience.waited >= most).then_some(Status::ValidationStalled)
+        Ok((patience.waited >= most).then_some(Status::ValidationStalled))
     }
 
     fn certificate<A: Algorithm<Settings = S>>(
         &self,
         state: &A,
-        mapping: &[f64],
         steps: u64,
         last: Option<&Record>,
     ) -> Result<RunCertificate> {
         let problem = self.problem;
         let known = self.settings.record_loss && problem.has_demonstrations();
-        let loss_of = |mapping: &[f64]| if known { problem.unit_loss(mapping) } else { Ok(None) };
-        let loss = loss_of(mapping)?;
+        let loss_of = |mapping: &Option<Vec<f64>>| match mapping {
+            Some(mapping) if known => problem.unit_loss(mapping),
+            _ => Ok(None),
+        };
+        let mapping = state.mapping();
+        let loss = loss_of(&mapping)?;
         let (bound, bound_says) = state.bound(self.own, problem, steps)?;
         Ok(RunCertificate {
             loss,
-            last_iterate_loss: state.last_iterate().map(|iterate| loss_of(&iterate)).transpose()?.flatten(),
-            unnormalised_loss: loss.map(|loss| loss * norm(mapping)),
+            last_iterate_loss: loss_of(&state.last_iterate())?,
+            unnormalised_loss: loss.zip(mapping).map(|(loss, mapping)| loss * norm(&mapping)),
             bound,
             bound_says,
             gap: last.and_then(|record| record.gap),
             bias_bound: problem.bias_bound(),
         })
     }
+}
+
+/// A state as a checkpoint keeps it.
+fn kept<A: Algorithm>(state: &A) -> Result<serde_json::Value> {
+    serde_json::to_value(state).map_err(|error| Error::Checkpoint { reason: error.to_string() })
+}
+
+fn restored<A: Algorithm>(state: serde_json::Value) -> Result<A> {
+    serde_json::from_value(state)
+        .map_err(|error| Error::Checkpoint { reason: format!("its state is damaged: {error}") })
 }

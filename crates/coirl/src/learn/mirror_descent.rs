@@ -234,11 +234,11 @@ impl Algorithm for State {
         })
     }
 
-    fn mapping(&self) -> Vec<f64> {
+    fn mapping(&self) -> Option<Vec<f64>> {
         if self.averaged == 0 {
-            return self.iterate.clone();
+            return Some(self.iterate.clone());
         }
-        self.sum.iter().map(|w| w / self.averaged as f64).collect()
+        Some(self.sum.iter().map(|w| w / self.averaged as f64).collect())
     }
 
     fn last_iterate(&self) -> Option<Vec<f64>> {

@@ -8,7 +8,10 @@
 //! homogeneous: it is compared and reported per ‖W‖₂. From sampled demonstrations it may be negative; nothing is clamped.
 //! Each evaluation plans for all demonstrations asked for, in blocks.
 
-use crate::demos::{Answer, Estimates, Estimator, Expert, Origin, RecordedExpert, Reference, Train};
+use crate::demos::{
+    Answer, Demonstration, Estimates, Estimator, Evidence, Expert, Origin, RecordedExpert, Reference, Train,
+    Trajectory, Validation,
+};
 use crate::error::{Error, Result, check_length};
 use crate::evaluate::RepeatedPlans;
 use crate::model::digest::feed_numbers;
@@ -31,6 +34,8 @@ pub struct Problem<'a> {
     origins: Vec<Origin>,
     /// μ* of every context; empty where only an expert knows.
     demonstrated: Vec<Vec<f64>>,
+    /// Trajectories of every demonstration; none where only its feature expectations are known.
+    trajectories: Vec<Vec<Trajectory>>,
     exact: bool,
     bias_bound: f64,
     expert: Option<&'a dyn Expert>,
@@ -54,15 +59,29 @@ impl<'a> Problem<'a> {
         Self::with_reference(model, train, estimator, Reference::Uniform)
     }
 
+    /// The problem that validation demonstrations pose, to watch a run by.
+    pub fn validation(model: &'a Cmdp, validation: &Validation, estimator: &Estimator) -> Result<Self> {
+        Self::from_demonstrations(model, validation.demonstrations(), estimator, Reference::Uniform)
+    }
+
     /// The same, with a reference policy for the control variate.
     pub fn with_reference(model: &'a Cmdp, train: &Train, estimator: &Estimator, reference: Reference) -> Result<Self> {
-        let demonstrations = train.demonstrations();
+        Self::from_demonstrations(model, train.demonstrations(), estimator, reference)
+    }
+
+    fn from_demonstrations(
+        model: &'a Cmdp,
+        demonstrations: &[Demonstration],
+        estimator: &Estimator,
+        reference: Reference,
+    ) -> Result<Self> {
         let estimates = Estimates::new(model, estimator.clone(), reference)?;
         let estimated: Vec<_> =
             demonstrations.par_iter().map(|demo| estimates.estimate(demo)).collect::<Result<_>>()?;
         let contexts: Vec<Context> = demonstrations.iter().map(|demo| demo.context().clone()).collect();
         let mut problem = Self::over(model, contexts)?;
         problem.origins = demonstrations.iter().map(|demo| demo.origin().clone()).collect();
+        problem.trajectories = demonstrations.iter().map(trajectories_of).collect();
         problem.exact =
             estimated.iter().all(|e| e.standard_error.as_ref().is_some_and(|s| s.iter().all(|&x| x == 0.0)));
         problem.bias_bound = estimated.iter().map(|e| e.bias_bound).fold(0.0, f64::max);
@@ -91,6 +110,7 @@ impl<'a> Problem<'a> {
         Ok(Self {
             model,
             origins: vec![Origin::Model; contexts.len()],
+            trajectories: vec![Vec::new(); contexts.len()],
             inputs: contexts.clone(),
             contexts,
             demonstrated: Vec::new(),
@@ -118,6 +138,7 @@ impl<'a> Problem<'a> {
         let mut selected = Self::over(self.model, indices.iter().map(|&i| self.contexts[i].clone()).collect())?;
         selected.inputs = indices.iter().map(|&i| self.inputs[i].clone()).collect();
         selected.origins = indices.iter().map(|&i| self.origins[i].clone()).collect();
+        selected.trajectories = indices.iter().map(|&i| self.trajectories[i].clone()).collect();
         (selected.exact, selected.bias_bound, selected.expert) = (self.exact, self.bias_bound, self.expert);
         if self.has_demonstrations() {
             selected.demonstrated = indices.iter().map(|&i| self.demonstrated[i].clone()).collect();
@@ -198,6 +219,11 @@ impl<'a> Problem<'a> {
             value: "from demonstrations".into(),
             reason: "there are no demonstrations, only an expert; choose one of the interactive methods",
         })
+    }
+
+    /// What was seen in a context, step by step; nothing where only feature expectations are known.
+    pub fn trajectories(&self, index: usize) -> &[Trajectory] {
+        &self.trajectories[index]
     }
 
     /// How many plans were made so far.
@@ -352,8 +378,20 @@ impl<'a> Problem<'a> {
             if let Some(mu) = self.demonstrated.get(i) {
                 feed_numbers(mu, &mut |bytes| hasher.update(bytes));
             }
+            for trajectory in &self.trajectories[i] {
+                hasher.update((trajectory.actions.len() as u64).to_le_bytes());
+                trajectory.states.iter().for_each(|state| hasher.update(state.0.to_le_bytes()));
+                trajectory.actions.iter().for_each(|action| hasher.update(action.0.to_le_bytes()));
+            }
         }
         hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+fn trajectories_of(demonstration: &Demonstration) -> Vec<Trajectory> {
+    match demonstration.evidence() {
+        Evidence::FeatureExpectations(_) => Vec::new(),
+        Evidence::Trajectories(trajectories) => trajectories.clone(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a run tells while it goes on, and what it leaves behind.
 
 use super::settings::Settings;
+use crate::agent::Agent;
 use crate::error::Result;
 use crate::evaluate::Score;
 use crate::json::{unbounded, unbounded_where_present};
@@ -87,8 +88,8 @@ pub struct RunCertificate {
 /// The result of a run: all later steps need only this.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fitted {
-    /// f.
-    pub mapping: LinearMapping,
+    /// How to act.
+    pub agent: Agent,
     /// Why the run ended.
     pub status: Status,
     /// What is known about it.
@@ -107,6 +108,13 @@ pub struct Fitted {
     pub planner_calls: u64,
     /// Steps taken.
     pub steps: u64,
+}
+
+impl Fitted {
+    /// f, for methods that learn a reward.
+    pub fn mapping(&self) -> Result<&LinearMapping> {
+        self.agent.mapping()
+    }
 }
 
 /// Everything needed to go on from where a run stopped.
@@ -137,22 +145,22 @@ pub struct Checkpoint {
 pub struct Patience {
     /// Best validation loss.
     pub best: Option<f64>,
-    /// The mapping that had it.
-    pub mapping: Option<Vec<f64>>,
+    /// What the method kept when it had it.
+    pub state: Option<serde_json::Value>,
     /// Records since.
     pub waited: u64,
 }
 
 /// The run as it stands, for recorders that want more than the record.
 pub struct Snapshot<'s> {
-    pub(super) mapping: &'s dyn Fn() -> LinearMapping,
+    pub(super) agent: &'s dyn Fn() -> Result<Agent>,
     pub(super) checkpoint: &'s dyn Fn() -> Result<Checkpoint>,
 }
 
 impl Snapshot<'_> {
-    /// The mapping that would be returned now.
-    pub fn mapping(&self) -> LinearMapping {
-        (self.mapping)()
+    /// How to act, were the run to end now.
+    pub fn agent(&self) -> Result<Agent> {
+        (self.agent)()
     }
 
     /// What is needed to go on from here.

@@ -167,8 +167,8 @@ impl Algorithm for Descent {
         Ok(self.kept.report(batch_loss, step_size))
     }
 
-    fn mapping(&self) -> Vec<f64> {
-        self.kept.iterate.clone()
+    fn mapping(&self) -> Option<Vec<f64>> {
+        Some(self.kept.iterate.clone())
     }
 
     fn default_steps(_own: &ReplayedDescent, problem: &Problem<'_>) -> u64 {
@@ -256,8 +256,8 @@ impl Algorithm for Evolution {
         Ok(self.kept.report(batch_loss, step_size))
     }
 
-    fn mapping(&self) -> Vec<f64> {
-        self.kept.iterate.clone()
+    fn mapping(&self) -> Option<Vec<f64>> {
+        Some(self.kept.iterate.clone())
     }
 
     fn default_steps(_own: &ReplayedEvolution, problem: &Problem<'_>) -> u64 {

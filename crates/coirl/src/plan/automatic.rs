@@ -3,6 +3,8 @@
 //! * Where a backup takes off a good share of the span, backups go on over the rows that may still become the best of
 //!   their state ([`Candidates`](super::candidates::Candidates)), of which soon only one per state is left.
 //! * Where it does not, the current policy is evaluated by Krylov steps, as far as the next backup deserves.
+//! * Where evaluated policies make no progress either and the discount is moderate, backups with a few policy sweeps between
+//!   them go on patiently: long deterministic chains find a better policy a step at a time, and then that is the shorter way.
 //!
 //! Either way the next backup over all rows decides, so the result is certified as in every other method.
 

@@ -1,0 +1,124 @@
+//! A finished run, opened again: what was learned, and from what. `source.json` beside the result names the model and the data, so
+//! that later commands need only the folder.
+
+use super::data::{Data, DataArgs};
+use crate::destination::to_file;
+use crate::failure::Failure;
+use crate::models;
+use coirl::artifact::read_fitted;
+use coirl::demos::{Split, Train, Validation};
+use coirl::learn::{Fitted, Problem};
+use coirl::model::Cmdp;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// The name of the result in the output folder.
+pub(crate) const FITTED: &str = "fitted.safetensors";
+const SOURCE: &str = "source.json";
+
+/// Where a run got its data from.
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Source {
+    /// Model and demonstrations.
+    pub(crate) data: DataArgs,
+    /// Seed of the run, which also decides the split.
+    pub(crate) seed: u64,
+    /// Share of the demonstrations that was kept to stop by.
+    pub(crate) validation: Option<f64>,
+}
+
+impl Source {
+    /// Writes it into an output folder.
+    pub(crate) fn write(&self, folder: &Path) -> Result<(), Failure> {
+        let text = serde_json::to_string_pretty(self).map_err(std::io::Error::from)?;
+        to_file(&folder.join(SOURCE), |out| Ok(writeln!(out, "{text}")?))
+    }
+
+    fn read(path: &Path) -> Result<Self, Failure> {
+        let text = std::fs::read_to_string(path).map_err(|error| Failure::in_file(path, error))?;
+        serde_json::from_str(&text).map_err(|error| Failure::in_file(path, error))
+    }
+
+    /// Reads the data and splits off what the run did not learn from.
+    pub(crate) fn open(&self) -> Result<SourceData, Failure> {
+        let mut data = self.data.read(self.seed)?;
+        let demonstrations = std::mem::take(&mut data.demonstrations);
+        let (train, validation) = match self.validation {
+            None => (Train::new(demonstrations), None),
+            Some(share) => {
+                let split = Split::random(demonstrations, share, 0.0, self.seed)?;
+                if split.validation.demonstrations().is_empty() {
+                    let message = format!("--validation {share} keeps no demonstration; give a larger share");
+                    return Err(Failure::refused(message));
+                }
+                (split.train, Some(split.validation))
+            }
+        };
+        Ok(SourceData { data, train, validation })
+    }
+}
+
+/// The data of a run, with the demonstrations by what they are for.
+pub(crate) struct SourceData {
+    /// Everything but the demonstrations.
+    pub(crate) data: Data,
+    pub(crate) train: Train,
+    pub(crate) validation: Option<Validation>,
+}
+
+/// A finished run.
+pub(crate) struct Run {
+    /// The file of the result.
+    pub(crate) path: PathBuf,
+    pub(crate) fitted: Fitted,
+    source: Option<Source>,
+}
+
+impl Run {
+    /// Opens an output folder of `coirl fit` or the result in it. Data that were typed go before those that the run names.
+    pub(crate) fn open(path: &Path, typed: &DataArgs) -> Result<Self, Failure> {
+        let (folder, path) = if path.is_dir() {
+            (path.to_owned(), path.join(FITTED))
+        } else {
+            (path.parent().unwrap_or(Path::new("")).to_owned(), path.to_owned())
+        };
+        let fitted = read_fitted(&path)?;
+        let written = folder.join(SOURCE);
+        let source = if typed.is_given() {
+            Some(Source { data: typed.clone(), seed: fitted.settings.seed, validation: None })
+        } else if written.exists() {
+            Some(Source::read(&written)?)
+        } else {
+            None
+        };
+        Ok(Self { path, fitted, source })
+    }
+
+    /// The model that was learned in.
+    pub(crate) fn model(&self) -> Result<Cmdp, Failure> {
+        let source = self.source("--model")?;
+        models::open(source.data.model_path(), source.seed)
+    }
+
+    /// The demonstrations that were learned from; refused where they have changed since.
+    pub(crate) fn data(&self) -> Result<SourceData, Failure> {
+        let opened = self.source("--model, --contexts and --feature-expectations or --trajectories")?.open()?;
+        let digest = Problem::new(&opened.data.model, &opened.train, &opened.data.estimator)?.digest();
+        if digest != self.fitted.digest {
+            let (then, now) = (&self.fitted.digest, &digest);
+            let reason = format!("was learned from other data (digest {then:.12}…, now {now:.12}…); fit again");
+            return Err(Failure::in_file(&self.path, reason));
+        }
+        Ok(opened)
+    }
+
+    fn source(&self, flags: &str) -> Result<&Source, Failure> {
+        self.source.as_ref().ok_or_else(|| {
+            Failure::in_file(
+                &self.path,
+                format!("has no {SOURCE} beside it; say what it was learned from with {flags}"),
+            )
+        })
+    }
+}
