@@ -16,7 +16,7 @@ use super::bounds::Bounds;
 use super::least_loss::LeastLoss;
 use super::progress::Listener;
 use super::repeats::repeats;
-use super::support::{Support, paths, reach};
+use super::support::{Support, never_shown, paths, reach};
 use crate::demos::{Demonstration, Estimate, Estimates, Estimator, Evidence, Origin, Reference, Train};
 use crate::error::{Error, Result, check_length};
 use crate::learn::Problem;
@@ -119,7 +119,7 @@ pub enum Finding {
     ImpossibleTransition { demonstration: usize, step: usize, state: StateId, action: ActionId, next: StateId },
     /// A state that no policy reaches from where the model starts.
     Unreachable { demonstration: usize, step: usize, state: StateId },
-    /// μ*_j is zero in every demonstration, although some policy has it.
+    /// No expert ever meets the feature, although some policy does.
     FeatureNeverShown { feature: usize },
     /// No policy changes μ_j: nothing can be learned about its weight.
     FeatureFixed { feature: usize },
@@ -202,7 +202,7 @@ impl fmt::Display for Finding {
                 state.0
             ),
             Finding::FeatureNeverShown { feature } => {
-                write!(f, "feature {feature} is zero in every demonstration: only a limit on one side can be learned")
+                write!(f, "no expert meets feature {feature}: only a limit on one side of its weight can be learned")
             }
             Finding::FeatureFixed { feature } => {
                 write!(f, "no policy changes feature {feature}: nothing can be learned about its weight")
@@ -294,7 +294,7 @@ pub fn check(
     };
     let scale = model.features().max_abs() * problem.horizon()?;
     let bounds = Bounds::of(&problem, settings.max_plans)?;
-    unlearnable(&problem, &bounds, SAME * scale, &mut findings);
+    unlearnable(&problem, &bounds, SAME * scale, &mut findings)?;
     out_of_bounds(demonstrations, &estimated, &bounds, SAME * scale, &mut findings)?;
     findings.extend(repeats(demonstrations, settings.near, SAME * scale));
     let least_loss = match settings.max_steps {
@@ -382,12 +382,11 @@ fn unreachable(demonstrations: &[Demonstration], reachable: &[bool], findings: &
 }
 
 /// Features and context fields about which nothing, or little, can be learned.
-fn unlearnable(problem: &Problem<'_>, bounds: &Bounds, tolerance: f64, findings: &mut Vec<Finding>) {
-    let shown = |j: usize| (0..problem.len()).any(|i| problem.demonstrated(i).is_ok_and(|mu| mu[j].abs() > tolerance));
-    for feature in 0..problem.n_features() {
+fn unlearnable(problem: &Problem<'_>, bounds: &Bounds, tolerance: f64, findings: &mut Vec<Finding>) -> Result<()> {
+    for (feature, never_shown) in never_shown(problem, tolerance)?.into_iter().enumerate() {
         if bounds.is_fixed(feature, tolerance) {
             findings.push(Finding::FeatureFixed { feature });
-        } else if !shown(feature) {
+        } else if never_shown {
             findings.push(Finding::FeatureNeverShown { feature });
         }
     }
@@ -397,6 +396,7 @@ fn unlearnable(problem: &Problem<'_>, bounds: &Bounds, tolerance: f64, findings:
             findings.push(Finding::FieldFixed { field, value });
         }
     }
+    Ok(())
 }
 
 fn out_of_bounds(

@@ -29,6 +29,7 @@ use super::interval::Interval;
 use super::least_loss::LeastLoss;
 use super::progress::{Listener, tell};
 use super::span::Span;
+use super::support::never_shown;
 use crate::error::{Error, Result, check_length};
 use crate::learn::{Advantage, Problem, dot, norm};
 use crate::mapping::LinearMapping;
@@ -76,6 +77,8 @@ const WIDE: f64 = 1.0;
 const NEGLIGIBLE: f64 = 0.1;
 /// Least slack, as a share: rounding of plans and solvers.
 const ROUNDING: f64 = 1e-7;
+/// Expectations below this share of the largest possible one are zero.
+const SAME: f64 = 1e-9;
 /// Share of an entry outside the span above which W can move along it freely.
 const FREE: f64 = 1e-6;
 /// Single demonstrations whose cuts are added per point, the worst first.
@@ -147,7 +150,7 @@ pub enum Reason {
     FeatureFixed,
     /// Under every policy a combination of the feature with these others is the same.
     FeaturesDependent(Vec<usize>),
-    /// The feature is zero in every demonstration: only one side is known.
+    /// No expert ever meets the feature, though others could: only one side is known.
     FeatureNeverShown,
     /// The demonstrations leave too much room.
     Loose,
@@ -224,7 +227,8 @@ pub fn determine(
         tell(listener, rounds, settings.max_rounds)?;
     }
     let span = span.as_ref();
-    let never_shown = never_shown(problem)?;
+    let rounding = SAME * problem.model().features().max_abs() * problem.horizon()?;
+    let never_shown = never_shown(problem, rounding)?;
     let entry = |pair: &[End]| {
         let [above, below] = pair else { return None };
         let index = above.entry;
@@ -348,16 +352,6 @@ impl Search<'_, '_> {
 
 /// Points planned for together.
 const POINTS_AT_ONCE: usize = 64;
-
-/// Whether μ*_j is zero in every demonstration.
-fn never_shown(problem: &Problem<'_>) -> Result<Vec<bool>> {
-    let tolerance = 1e-9 * problem.model().features().max_abs() * problem.horizon()?;
-    let mut never = vec![true; problem.n_features()];
-    for i in 0..problem.len() {
-        never.iter_mut().zip(problem.demonstrated(i)?).for_each(|(never, mu)| *never &= mu.abs() <= tolerance);
-    }
-    Ok(never)
-}
 
 /// Why an entry is not determined: what is true of all demonstrations first.
 fn reason(problem: &Problem<'_>, span: Option<&Span>, field: usize, feature: usize, never_shown: &[bool]) -> Reason {

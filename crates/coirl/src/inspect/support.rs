@@ -1,7 +1,9 @@
 //! Where the demonstrations are: which of the states, pairs and features that can be reached they show.
 
 use crate::demos::{Demonstration, Evidence, Trajectory};
-use crate::model::{ActionId, Cmdp, Dynamics, Kernel, StateId};
+use crate::error::Result;
+use crate::learn::Problem;
+use crate::model::{ActionId, Cmdp, Dynamics, Features, Kernel, StateId};
 
 /// What is shown of what could be. Feature expectations show features only; states and pairs are counted along trajectories.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
@@ -63,6 +65,28 @@ impl Support {
                 .collect(),
         }
     }
+}
+
+/// Whether no demonstration ever meets a feature: μ*_j is zero, and φ_j has one sign, so that nothing can have cancelled.
+pub(super) fn never_shown(problem: &Problem<'_>, tolerance: f64) -> Result<Vec<bool>> {
+    let mut signs = vec![(false, false); problem.n_features()];
+    let mut meet = |j: usize, x: f64| {
+        signs[j].0 |= x < 0.0;
+        signs[j].1 |= x > 0.0;
+    };
+    match problem.model().features() {
+        Features::State { n_features, values } => {
+            values.iter().enumerate().for_each(|(at, &x)| meet(at % n_features, x))
+        }
+        Features::StateAction(rows) => {
+            (0..rows.n_rows()).for_each(|pair| rows.row(pair).for_each(|(j, x)| meet(j, x)));
+        }
+    }
+    let mut never: Vec<bool> = signs.iter().map(|signs| !(signs.0 && signs.1)).collect();
+    for i in 0..problem.len() {
+        never.iter_mut().zip(problem.demonstrated(i)?).for_each(|(never, mu)| *never &= mu.abs() <= tolerance);
+    }
+    Ok(never)
 }
 
 /// The trajectories of a demonstration, where it has them.
