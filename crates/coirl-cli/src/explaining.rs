@@ -63,6 +63,11 @@ impl EntryReport {
         mapping.values().iter().enumerate().map(report).collect()
     }
 
+    /// Whether no mapping that explains the demonstrations best has this weight.
+    fn is_outside(&self) -> bool {
+        self.range.is_some_and(|range| !range.contains(self.weight))
+    }
+
     /// "yes", or why not.
     fn in_words(&self, names: &Names) -> String {
         match (self.determined, &self.reason) {
@@ -91,7 +96,7 @@ fn reason_in_words(reason: &Reason, names: &Names) -> String {
             format!("goes with {}", others.join(", "))
         }
         Reason::FeatureNeverShown => "no expert meets it".into(),
-        Reason::Loose => "too little shown".into(),
+        Reason::Loose => "shown too little".into(),
     }
 }
 
@@ -160,7 +165,8 @@ impl Explanation<'_> {
 
 /// Writes it for people.
 pub(crate) fn write(out: &mut dyn Write, explanation: &Explanation<'_>) -> Result<(), Failure> {
-    text::title(out, &format!("What {} learned from {}", explanation.run, explanation.source))?;
+    text::title(out, &format!("What {} holds", explanation.run))?;
+    text::pair(out, "learned from", explanation.source)?;
     write_mapping(out, explanation)?;
     writeln!(out)?;
     write_contributions(out, explanation)?;
@@ -187,14 +193,14 @@ fn write_mapping(out: &mut dyn Write, explanation: &Explanation<'_>) -> Result<(
         shown.truncate(MOST_ENTRIES);
     }
     let interval = |interval: Option<Interval>| match interval {
-        Some(Interval { lower, upper }) => format!("{lower:.2} … {upper:.2}"),
+        Some(Interval { lower, upper }) => format!("{lower:.2}..{upper:.2}"),
         None => "–".into(),
     };
     let row = |entry: &&EntryReport| {
         vec![
             text::name_of(&names.contexts, entry.field),
             text::name_of(&names.features, entry.feature),
-            format!("{:.3}", entry.weight),
+            format!("{:.3}{}", entry.weight, if entry.is_outside() { "*" } else { " " }),
             interval(entry.range),
             interval(entry.bootstrap),
             entry.in_words(names),
@@ -215,13 +221,13 @@ fn write_mapping(out: &mut dyn Write, explanation: &Explanation<'_>) -> Result<(
             if !found.complete {
                 text::pair(out, "", &format!("of the {} largest entries only; --entries", found.entries.len()))?;
             }
-            if found.fitted_loss > 2.0 * found.slack.max(1e-3) {
+            if shown.iter().any(|entry| entry.is_outside()) {
                 let says = format!(
-                    "this mapping leaves {} unexplained, where others leave {}: fitting on would bring it into range",
+                    "weights outside their range: this mapping leaves {} unexplained, the best {}; fit on, or with bundle",
                     percent(found.fitted_loss),
                     percent(found.slack)
                 );
-                text::pair(out, "loss", &says)?;
+                text::pair(out, "*", &says)?;
             }
             if let Some(n @ 1..) = found.null_dimension {
                 let at_most = if found.null_dimension_exact { "" } else { "at most " };
@@ -248,8 +254,8 @@ fn write_contributions(out: &mut dyn Write, explanation: &Explanation<'_>) -> Re
         .enumerate()
         .map(|(i, x)| format!("{}={}", text::name_of(&names.contexts, i), short(*x)))
         .collect();
-    let which = if explanation.context_given { "" } else { ", the mean of the demonstrations" };
-    text::title(out, &format!("In the context {}{which}", numbers.join(" ")))?;
+    text::title(out, if explanation.context_given { "In this context" } else { "In the mean of the contexts" })?;
+    text::pair(out, "context", &numbers.join(", "))?;
     let total = value.total();
     let row = |(field, feature): (usize, usize)| {
         let term = value.at(field, feature);

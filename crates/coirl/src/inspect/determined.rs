@@ -64,7 +64,7 @@ impl Default for DeterminationSettings {
             slack: None,
             tolerance: 1e-3,
             max_rounds: 40,
-            max_plans: 400_000,
+            max_plans: 150_000,
             max_entries: 300,
             max_steps: 200,
         }
