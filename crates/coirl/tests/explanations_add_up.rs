@@ -93,6 +93,7 @@ fn places_that_do_not_exist_are_refused() {
     let found = Contributions::new(&model, &Driving::online_mapping(), &context).unwrap();
     assert!(found.choice(StateId(1_000_000)).is_err());
     assert!(found.reward(StateId(0), ActionId(99)).is_err());
+    assert_eq!(found.usual_start(), StateId(0));
     let narrow = LinearMapping::new(3, 2, vec![0.0; 6]).unwrap();
     assert!(Contributions::new(&model, &narrow, &context).is_err());
 }

@@ -85,10 +85,10 @@ impl DataArgs {
     pub(crate) fn with_files(&self, model: Option<&Path>, demonstrations: Option<&Path>) -> Result<Self, Failure> {
         let mut data = self.clone();
         let twice = |flag: &str| Failure::refused(format!("{flag} was given, and a file in its place as well"));
-        if let Some(model) = model {
-            if data.model.replace(model.to_owned()).is_some() {
-                return Err(twice("--model"));
-            }
+        if let Some(model) = model
+            && data.model.replace(model.to_owned()).is_some()
+        {
+            return Err(twice("--model"));
         }
         if let Some(path) = demonstrations {
             if data.feature_expectations.is_some() || data.trajectories.is_some() {

@@ -159,10 +159,11 @@ impl<'a> Contributions<'a> {
         }))
     }
 
-    /// The state in which the model starts most often.
+    /// The state in which the model starts most often, among those in which there is something to choose; the lowest of equals.
     pub fn usual_start(&self) -> StateId {
         let initial = self.mdp.initial();
-        let most = (1..initial.len()).fold(0, |most, s| if initial[s] > initial[most] { s } else { most });
+        let rank = |s: usize| (self.mdp.pairs().of_state(s).len() > 1, initial[s]);
+        let most = (1..initial.len()).fold(0, |most, s| if rank(s) > rank(most) { s } else { most });
         StateId(most as u32)
     }
 

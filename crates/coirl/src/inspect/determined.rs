@@ -49,7 +49,7 @@ pub struct DeterminationSettings {
     pub tolerance: f64,
     /// Rounds of cuts.
     pub max_rounds: usize,
-    /// Plans in all rounds together.
+    /// Plans in all rounds together; the first round is made whatever it takes.
     pub max_plans: usize,
     /// Entries looked at; beyond that those with the largest fitted weights.
     pub max_entries: usize,
@@ -64,7 +64,7 @@ impl Default for DeterminationSettings {
             slack: None,
             tolerance: 1e-3,
             max_rounds: 40,
-            max_plans: 150_000,
+            max_plans: 100_000,
             max_entries: 300,
             max_steps: 200,
         }
@@ -206,8 +206,7 @@ pub fn determine(
     let mut rounds = 0;
     while rounds < settings.max_rounds {
         let open: Vec<usize> = (0..ends.len()).filter(|&e| !ends[e].converged).collect();
-        let next_plans = open.len() * problem.len();
-        if open.is_empty() || (rounds > 0 && search.plans + next_plans > settings.max_plans) {
+        if open.is_empty() {
             break;
         }
         rounds += 1;
@@ -217,6 +216,10 @@ pub fn determine(
         for (&e, extent) in open.iter().zip(&extents) {
             ends[e].bound = ends[e].bound.min(extent.bound);
             extent.active.iter().for_each(|&cut| useful[cut] = true);
+        }
+        // What the last plans were worth is counted before there are too many; the first round is never too much.
+        if rounds > 1 && search.plans + open.len() * problem.len() > settings.max_plans {
+            break;
         }
         // A cut that holds no bound back is found again should it be missed.
         let mut keep = useful.into_iter();

@@ -195,7 +195,7 @@ impl FeasibleSet {
 /// Entries up to which the interior-point method is used.
 const FEW: usize = 64;
 /// Passes over the cuts, and the change relative to what is left at which they end.
-const PASSES: usize = 60;
+const PASSES: usize = 20;
 const STILL: f64 = 1e-4;
 /// Multipliers below this share of the largest are what an interior point leaves of zero.
 const ACTIVE: f64 = 1e-7;
