@@ -41,8 +41,8 @@ mod tests {
     #[test]
     fn the_middle_of_a_hundred_and_one_numbers() {
         let numbers: Vec<f64> = (0..=100).rev().map(f64::from).collect();
-        assert_eq!(Interval::of(numbers.clone(), 0.9), Some(Interval { lower: 5.0, upper: 95.0 }));
-        assert_eq!(Interval::of(numbers, 0.95), Some(Interval { lower: 2.5, upper: 97.5 }));
+        assert_eq!(Interval::of(numbers.clone(), 0.5), Some(Interval { lower: 25.0, upper: 75.0 }));
+        assert_eq!(Interval::of(numbers, 0.75), Some(Interval { lower: 12.5, upper: 87.5 }));
         assert_eq!(Interval::of(vec![3.0], 0.95), Some(Interval { lower: 3.0, upper: 3.0 }));
         assert_eq!(Interval::of(Vec::new(), 0.95), None);
     }
