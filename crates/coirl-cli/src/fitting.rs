@@ -1,6 +1,7 @@
 //! Learning a mapping, from what was typed to what is written.
 
 mod data;
+mod dynamics;
 mod folder;
 mod methods;
 mod picture;
@@ -11,6 +12,7 @@ mod trajectories;
 mod watcher;
 
 pub(crate) use data::{Data, DataArgs, mapping_of};
+pub(crate) use dynamics::{DynamicsArgs, LEARNED_MODEL};
 pub(crate) use folder::OutputFolder;
 pub(crate) use methods::{METHODS, MethodArgs};
 pub(crate) use picture::picture;

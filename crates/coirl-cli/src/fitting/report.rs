@@ -1,5 +1,6 @@
 //! What a run came to: a small table for people, one object for programs.
 
+use super::dynamics::LearnedDynamics;
 use crate::failure::Failure;
 use crate::numbers::{bound, count, short};
 use crate::text;
@@ -39,6 +40,9 @@ pub(crate) struct Report<'a> {
     seed: u64,
     digest: &'a str,
     files: BTreeMap<&'static str, String>,
+    /// What the dynamics were learned from, where they were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dynamics: Option<LearnedDynamics>,
     #[serde(skip)]
     fitted: &'a Fitted,
 }
@@ -68,8 +72,14 @@ impl<'a> Report<'a> {
             seed: fitted.settings.seed,
             digest: &fitted.digest,
             files,
+            dynamics: None,
             fitted,
         }
+    }
+
+    /// The same with what is known of learned dynamics.
+    pub(crate) fn with_dynamics(self, dynamics: Option<LearnedDynamics>) -> Self {
+        Self { dynamics, ..self }
     }
 
     pub(crate) fn write(&self, out: &mut dyn Write, taken: Duration) -> Result<(), Failure> {
@@ -108,6 +118,9 @@ impl<'a> Report<'a> {
         }
         if self.certificate.bias_bound > 0.0 {
             row("bias", bound(self.certificate.bias_bound), "of estimated expectations, at most");
+        }
+        for (what, number, remark) in self.dynamics.iter().flat_map(LearnedDynamics::rows) {
+            row(what, number, &remark);
         }
         row("seconds", format!("{:.2}", taken.as_secs_f64()), "");
         text::table(out, &["", "", ""], &[1], rows)?;
@@ -156,7 +169,7 @@ pub(crate) fn status_in_words(status: Status) -> &'static str {
 }
 
 /// "99.985 %" rather than "100.0 %" for what is not all.
-fn percent(share: f64) -> String {
+pub(super) fn percent(share: f64) -> String {
     if share.is_nan() {
         return "–".into();
     }

@@ -103,6 +103,35 @@ impl<'a> Examination<'a> {
     /// Lets the agent act in every test context and compares.
     pub fn score(&self, agent: &Agent) -> Result<Score> {
         let behaviours = behaviours(&self.plans, agent, &self.contexts)?;
+        let expectations: Vec<Vec<f64>> = behaviours.iter().map(|list| mean_expectations(list)).collect();
+        let held_out_loss = match agent.mapping() {
+            Ok(mapping) => self.held_out_loss(mapping, &expectations)?,
+            Err(_) => None,
+        };
+        Ok(Score { held_out_loss, ..self.compared(&behaviours, &expectations)? })
+    }
+
+    /// The same for an agent that plans in a model of its own, as it learned it, and acts in this one. Its plans are not
+    /// optimal here even for its own reward, so there is no held-out loss.
+    pub fn score_planned_in(&self, own: &Cmdp, agent: &Agent) -> Result<Score> {
+        if own.pairs() != self.model.pairs() {
+            let reason = "the agent's states, actions or admissible pairs differ from those of the model".into();
+            return Err(Error::IncompatibleKernels { kernel: 0, reason });
+        }
+        let mut behaviours = behaviours(&RepeatedPlans::new(own), agent, &self.contexts)?;
+        behaviours.par_iter_mut().zip(&self.contexts).try_for_each(|(list, context)| {
+            let mdp = self.model.mdp(context)?;
+            list.iter_mut().try_for_each(|behaviour| {
+                behaviour.feature_expectations = evaluate::feature_expectations(&mdp, &behaviour.policy)?.into();
+                Ok(())
+            })
+        })?;
+        let expectations: Vec<Vec<f64>> = behaviours.iter().map(|list| mean_expectations(list)).collect();
+        self.compared(&behaviours, &expectations)
+    }
+
+    /// What can be said of policies with their feature expectations here.
+    fn compared(&self, behaviours: &[Vec<Behaviour>], expectations: &[Vec<f64>]) -> Result<Score> {
         let marks = |(i, list): (usize, &Vec<Behaviour>)| -> Result<(f64, f64)> {
             list.iter().try_fold((0.0, 0.0), |sum, behaviour| {
                 let (same, good) = self.marks(i, &behaviour.policy)?;
@@ -111,12 +140,7 @@ impl<'a> Examination<'a> {
         };
         let marks: Vec<(f64, f64)> = behaviours.par_iter().enumerate().map(marks).collect::<Result<_>>()?;
         let (same, good) = marks.iter().fold((0.0, 0.0), |sum, mark| (sum.0 + mark.0, sum.1 + mark.1));
-        let expectations: Vec<Vec<f64>> = behaviours.iter().map(|list| mean_expectations(list)).collect();
-        let value = mean_value(&self.weights, &expectations);
-        let held_out_loss = match agent.mapping() {
-            Ok(mapping) => self.held_out_loss(mapping, &expectations)?,
-            Err(_) => None,
-        };
+        let value = mean_value(&self.weights, expectations);
         let decisions = (self.contexts.len() * self.model.n_states()) as f64;
         Ok(Score {
             value,
@@ -124,7 +148,7 @@ impl<'a> Examination<'a> {
             relative_value: (value - self.uniform_value) / (self.expert_value - self.uniform_value),
             accuracy: same / decisions,
             optimal_accuracy: good / decisions,
-            held_out_loss,
+            held_out_loss: None,
         })
     }
 

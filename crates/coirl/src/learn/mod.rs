@@ -12,6 +12,7 @@ mod ellipsoid_set;
 mod evolution;
 mod fit;
 mod mirror_descent;
+mod online_dynamics;
 mod problem;
 mod record;
 mod replay;
@@ -30,6 +31,10 @@ pub use evolution::{EvolutionStep, EvolutionStrategies, EvolutionTheorem, Pertur
 pub(crate) use fit::CHECKPOINT_VERSION;
 pub use fit::{Watch, fit, resume};
 pub use mirror_descent::{Average, Geometry, MirrorDescent, StepSize};
+pub use online_dynamics::{
+    DynamicsLearning, Environment, FittedOnline, OnlineDynamics, Round, SimulatedEnvironment, THIN_SUPPORT, fit_online,
+    unsupported_visits,
+};
 pub use problem::{Loss, Problem};
 pub(crate) use problem::{dot, norm};
 pub use record::{Checkpoint, Fitted, Patience, Record, Recorder, RunCertificate, Snapshot, Status};
