@@ -1,7 +1,9 @@
 //! What can be typed.
 
+use crate::commands::check::CheckArgs;
 use crate::commands::completions::CompletionsArgs;
 use crate::commands::domain::DomainArgs;
+use crate::commands::explain::ExplainArgs;
 use crate::commands::fit::FitArgs;
 use crate::commands::info::InfoArgs;
 use crate::commands::plan::PlanArgs;
@@ -10,10 +12,13 @@ use clap::{Args, Parser, Subcommand};
 
 const WORKFLOW: &str = "\
 Workflow:
+  coirl check model.npz mu.csv --contexts contexts.csv
+                                               can it be learned from?
   coirl fit                                    learn from what ships with it
   coirl fit --model model.npz --contexts contexts.csv \\
       --feature-expectations mu.csv            and from your own
   coirl info coirl-fit/fitted.safetensors      what was learned
+  coirl explain coirl-fit                      what of it is certain, and why
   coirl predict coirl-fit --context 0.2,0.3,0.5  how to act in a new context
   coirl domain list                            which models are built in
   coirl domain show driving                    what one of them looks like
@@ -81,7 +86,9 @@ pub(crate) struct Global {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Check(Box<CheckArgs>),
     Fit(Box<FitArgs>),
+    Explain(Box<ExplainArgs>),
     Predict(Box<PredictArgs>),
     Domain(DomainArgs),
     Plan(Box<PlanArgs>),

@@ -3,8 +3,10 @@
 
 mod arguments;
 mod commands;
+mod contexts;
 mod destination;
 mod domains;
+mod explaining;
 mod failure;
 mod fitting;
 mod models;

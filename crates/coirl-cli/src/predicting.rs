@@ -1,9 +1,7 @@
 //! Acting in a new context: the contexts asked about, what is known beforehand, and how the answer is shown.
 
-mod contexts;
 mod known;
 mod report;
 
-pub(crate) use contexts::{ContextText, context_names, read_contexts};
 pub(crate) use known::KnownArgs;
 pub(crate) use report::{Answer, Report};

@@ -4,6 +4,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::time::Duration;
 
 const PLANNING: &str = "planning {bar:30} {human_pos} of {human_len}, {eta} left";
+const STAGE: &str = "{msg} {bar:30} {human_pos} of {human_len}, {eta} left";
 const LEARNING: &str = "learning {bar:30} step {human_pos} of {human_len}, loss {msg}, {eta} left";
 const LEARNING_ON: &str = "learning {spinner} step {human_pos}, loss {msg}, {elapsed} gone";
 
@@ -13,6 +14,14 @@ pub(crate) fn bar(total: usize, quiet: bool) -> ProgressBar {
         return ProgressBar::hidden();
     }
     drawn(Some(total as u64), PLANNING)
+}
+
+/// A bar over the parts of a longer piece of work.
+pub(crate) fn stage(what: &'static str, quiet: bool) -> ProgressBar {
+    if quiet {
+        return ProgressBar::hidden();
+    }
+    drawn(None, STAGE).with_message(what)
 }
 
 /// A bar over the steps of a learner; where their number is not known, a count.

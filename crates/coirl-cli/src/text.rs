@@ -46,6 +46,11 @@ fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
+/// What something is called; its number where it has no name.
+pub(crate) fn name_of(names: &[String], i: usize) -> String {
+    names.get(i).cloned().unwrap_or_else(|| i.to_string())
+}
+
 /// A word as it must be typed in a shell.
 pub(crate) fn shell_word(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_./=,".contains(c);

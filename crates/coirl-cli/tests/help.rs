@@ -17,7 +17,9 @@ fn page(arguments: &str) -> String {
 fn help_pages() {
     for (name, arguments) in [
         ("coirl", "--help"),
+        ("check", "check --help"),
         ("fit", "fit --help"),
+        ("explain", "explain --help"),
         ("predict", "predict --help"),
         ("domain", "domain --help"),
         ("domain_list", "domain list --help"),

@@ -1,8 +1,10 @@
 //! One file per command.
 
+pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod demonstrate;
 pub(crate) mod domain;
+pub(crate) mod explain;
 pub(crate) mod fit;
 pub(crate) mod info;
 pub(crate) mod plan;
@@ -13,7 +15,9 @@ use crate::failure::{Failure, Outcome};
 
 pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
     match cli.command {
+        Command::Check(args) => check::run(&args, &cli.global),
         Command::Fit(args) => fit::run(&args, &cli.global),
+        Command::Explain(args) => explain::run(&args, &cli.global),
         Command::Domain(args) => domain::run(args, &cli.global),
         Command::Plan(args) => plan::run(*args, &cli.global),
         Command::Predict(args) => predict::run(&args, &cli.global),

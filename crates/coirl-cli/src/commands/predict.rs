@@ -1,11 +1,12 @@
 //! `coirl predict`: how to act in a context that nobody has seen, by what was learned.
 
 use crate::arguments::{Global, PAGE};
+use crate::contexts::{ContextText, context_names, read_contexts};
 use crate::destination::{note, to_file, to_stdout, to_terminal};
 use crate::failure::{Failure, Outcome};
 use crate::fitting::{DataArgs, Run};
 use crate::numbers::count;
-use crate::predicting::{Answer, ContextText, KnownArgs, Report, context_names, read_contexts};
+use crate::predicting::{Answer, KnownArgs, Report};
 use crate::progress;
 use clap::{ArgGroup, Args};
 use coirl::model::{Cmdp, Context};

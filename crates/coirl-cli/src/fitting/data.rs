@@ -85,6 +85,29 @@ impl DataArgs {
         [&self.model, &self.contexts, &self.feature_expectations, &self.trajectories].iter().any(|path| path.is_some())
     }
 
+    /// The same with a model and demonstrations that were typed without a flag. Files with a column `demonstration`, or with
+    /// matrices of states, hold trajectories; all others feature expectations.
+    pub(crate) fn with_files(&self, model: Option<&Path>, demonstrations: Option<&Path>) -> Result<Self, Failure> {
+        let mut data = self.clone();
+        let twice = |flag: &str| Failure::refused(format!("{flag} was given, and a file in its place as well"));
+        if let Some(model) = model
+            && data.model.replace(model.to_owned()).is_some()
+        {
+            return Err(twice("--model"));
+        }
+        if let Some(path) = demonstrations {
+            if data.feature_expectations.is_some() || data.trajectories.is_some() {
+                return Err(twice("--feature-expectations or --trajectories"));
+            }
+            let place = match trajectories::are_in(path) {
+                true => &mut data.trajectories,
+                false => &mut data.feature_expectations,
+            };
+            *place = Some(path.to_owned());
+        }
+        Ok(data)
+    }
+
     /// The model: a file or a domain.
     pub(crate) fn model_path(&self) -> &Path {
         self.model.as_deref().unwrap_or(Path::new(shipped::DOMAIN))

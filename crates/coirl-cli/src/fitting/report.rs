@@ -190,12 +190,11 @@ pub(crate) fn write_mapping(out: &mut dyn Write, fitted: &Fitted) -> Result<(), 
     if mapping.n_features() > MOST_COLUMNS || mapping.dimension() > MOST_ROWS {
         return Ok(());
     }
-    let name = |list: &[String], i: usize| list.get(i).cloned().unwrap_or_else(|| i.to_string());
-    let features: Vec<String> = (0..mapping.n_features()).map(|j| name(&names.features, j)).collect();
+    let features: Vec<String> = (0..mapping.n_features()).map(|j| text::name_of(&names.features, j)).collect();
     let mut header = vec!["mapping"];
     header.extend(features.iter().map(String::as_str));
     let rows = mapping.values().chunks_exact(mapping.n_features()).enumerate().map(|(i, row)| {
-        std::iter::once(name(&names.contexts, i)).chain(row.iter().map(|w| format!("{w:.4}"))).collect()
+        std::iter::once(text::name_of(&names.contexts, i)).chain(row.iter().map(|w| format!("{w:.4}"))).collect()
     });
     let right: Vec<usize> = (1..=mapping.n_features()).collect();
     writeln!(out)?;

@@ -22,9 +22,7 @@ struct Visit {
 
 /// The trajectories of every demonstration, in the order of the contexts.
 pub(super) fn read(path: &Path, model: &Cmdp, n_demonstrations: usize) -> Result<Vec<Vec<Trajectory>>, Failure> {
-    if path.extension().is_some_and(|extension| extension == "npz")
-        && artifact::array_keys(path)?.iter().any(|key| key == "states")
-    {
+    if has_matrices(path) {
         return Matrices::read(path)?.trajectories(model, n_demonstrations);
     }
     let cells = Cells::read(path)?;
@@ -90,6 +88,16 @@ pub(super) fn read(path: &Path, model: &Cmdp, n_demonstrations: usize) -> Result
         }
         None => Ok(found),
     }
+}
+
+/// Whether a file holds trajectories, rather than a plain table of numbers.
+pub(super) fn are_in(path: &Path) -> bool {
+    has_matrices(path) || Cells::read(path).is_ok_and(|cells| cells.find("demonstration").is_some())
+}
+
+fn has_matrices(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "npz")
+        && artifact::array_keys(path).is_ok_and(|keys| keys.iter().any(|key| key == "states"))
 }
 
 fn checked_state(model: &Cmdp, state: i64) -> Result<StateId, String> {

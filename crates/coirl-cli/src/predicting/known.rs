@@ -1,6 +1,6 @@
 //! The contexts that policies are transferred from.
 
-use super::contexts::read_contexts;
+use crate::contexts::read_contexts;
 use crate::destination::note;
 use crate::failure::Failure;
 use crate::fitting::Run;

@@ -14,15 +14,12 @@
 //! programme in as many variables as there are cuts. The multipliers λ of its solution give a certified lower bound, the
 //! least of Σλ_j g_j·W over the set in closed form, and so the gap that is reported. Each step plans for all demonstrations.
 
+use super::chance::Advantage;
 use super::fit::{Algorithm, Run, Step};
 use super::problem::{Problem, dot, norm};
 use super::settings::check_positive;
 use super::simplex_programme::least_on_simplex;
-use crate::demos::Origin;
 use crate::error::{Error, Result};
-use crate::model::Dynamics;
-use crate::plan::{Policy, evaluate};
-use rayon::prelude::*;
 
 /// Settings of the bundle method.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -140,25 +137,6 @@ impl State {
     }
 }
 
-/// c ⊙ (μ* − μ^uniform) of every demonstration.
-fn advantages_over_chance(problem: &Problem<'_>) -> Result<Vec<Vec<f64>>> {
-    let uniform = Policy::uniform(problem.model().pairs());
-    let shared = match problem.model().dynamics() {
-        Dynamics::Shared(_) => Some(evaluate::feature_expectations(&problem.model().shared_mdp()?, &uniform)?),
-        Dynamics::Mixture(_) | Dynamics::Clusters(_) => None,
-    };
-    let advantage = |i: usize| {
-        let chance = match (&shared, problem.origin(i)) {
-            (Some(mu), Origin::Model) => mu.clone(),
-            _ => evaluate::feature_expectations(&problem.mdp(i)?, &uniform)?,
-        };
-        let mut difference = vec![0.0; problem.n_parameters()];
-        problem.add_difference(i, problem.demonstrated(i)?, &chance, 1.0, &mut difference);
-        Ok(difference)
-    };
-    (0..problem.len()).into_par_iter().map(advantage).collect()
-}
-
 impl Algorithm for State {
     type Settings = Bundle;
 
@@ -173,18 +151,7 @@ impl Algorithm for State {
             return Err(Error::InvalidSetting { name: "radius", value, reason: "expected a number above 1" });
         }
         check_positive("relative gap", own.relative_gap)?;
-        let advantages = advantages_over_chance(problem)?;
-        let (n, count) = (problem.n_parameters(), advantages.len() as f64);
-        let mut reference = vec![0.0; n];
-        for advantage in &advantages {
-            reference.iter_mut().zip(advantage).for_each(|(sum, x)| *sum += x / count);
-        }
-        let squares: f64 = advantages
-            .iter()
-            .map(|advantage| advantage.iter().zip(&reference).map(|(x, mean)| (x - mean).powi(2)).sum::<f64>())
-            .sum();
-        let reference_noise = if count > 1.0 { (squares / (count * (count - 1.0))).sqrt() } else { 0.0 };
-        let reference_size = norm(&reference);
+        let Advantage { mean: reference, size: reference_size, noise: reference_noise } = Advantage::of(problem)?;
         if reference_size <= f64::EPSILON * problem.entry_bound()? {
             return Err(Error::InvalidSetting {
                 name: "demonstrations",

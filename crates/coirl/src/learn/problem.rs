@@ -15,7 +15,7 @@ use crate::demos::{
 use crate::error::{Error, Result, check_length};
 use crate::evaluate::RepeatedPlans;
 use crate::model::digest::{feed_numbers, sha256};
-use crate::model::{Cmdp, Context, Criterion, Dynamics, Mdp};
+use crate::model::{Cmdp, Context, ContextSpace, Criterion, Dynamics, Mdp};
 use crate::plan::{Policy, evaluate, longest_expected_time};
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,7 +26,10 @@ const RECORDED_TOLERANCE: f64 = 1e-9;
 /// A model with demonstrations, or with an expert to ask about a sequence of contexts.
 pub struct Problem<'a> {
     model: &'a Cmdp,
+    /// What the dynamics follow.
     contexts: Vec<Context>,
+    /// What the mapping is given: the contexts, or a constant.
+    inputs: Vec<Context>,
     origins: Vec<Origin>,
     /// μ* of every context; empty where only an expert knows.
     demonstrated: Vec<Vec<f64>>,
@@ -107,6 +110,7 @@ impl<'a> Problem<'a> {
             model,
             origins: vec![Origin::Model; contexts.len()],
             trajectories: vec![Vec::new(); contexts.len()],
+            inputs: contexts.clone(),
             contexts,
             demonstrated: Vec::new(),
             exact: true,
@@ -116,6 +120,30 @@ impl<'a> Problem<'a> {
             planner_calls: AtomicU64::new(0),
             plans: RepeatedPlans::new(model),
         })
+    }
+
+    /// The same problem for mappings that do not see the context: f is one vector of weights for all, while the dynamics
+    /// still follow the context.
+    pub fn without_context(mut self) -> Result<Self> {
+        self.inputs = vec![ContextSpace::Any.context([1.0])?; self.contexts.len()];
+        Ok(self)
+    }
+
+    /// Some of the demonstrations, in this order; one may be taken more than once.
+    pub fn select(&self, indices: &[usize]) -> Result<Self> {
+        if let Some(index) = indices.iter().find(|&&i| i >= self.len()) {
+            return Err(Error::shape("demonstration", format!("below {}", self.len()), index));
+        }
+        let mut selected = Self::over(self.model, indices.iter().map(|&i| self.contexts[i].clone()).collect())?;
+        selected.inputs = indices.iter().map(|&i| self.inputs[i].clone()).collect();
+        selected.origins = indices.iter().map(|&i| self.origins[i].clone()).collect();
+        selected.trajectories = indices.iter().map(|&i| self.trajectories[i].clone()).collect();
+        (selected.exact, selected.bias_bound, selected.expert) = (self.exact, self.bias_bound, self.expert);
+        if self.has_demonstrations() {
+            selected.demonstrated = indices.iter().map(|&i| self.demonstrated[i].clone()).collect();
+            selected.recorded = Some(RecordedExpert::new(selected.demonstrated.clone(), RECORDED_TOLERANCE));
+        }
+        Ok(selected)
     }
 
     /// The model.
@@ -133,9 +161,9 @@ impl<'a> Problem<'a> {
         false
     }
 
-    /// Length d of a context.
+    /// Length d of what the mapping is given.
     pub fn dimension(&self) -> usize {
-        self.contexts[0].values().len()
+        self.inputs[0].values().len()
     }
 
     /// Number k of features.
@@ -151,6 +179,11 @@ impl<'a> Problem<'a> {
     /// A context.
     pub fn context(&self, index: usize) -> &Context {
         &self.contexts[index]
+    }
+
+    /// What the mapping is given in a context: the context itself, or a constant.
+    pub fn input(&self, index: usize) -> &Context {
+        &self.inputs[index]
     }
 
     /// Where the demonstration of a context starts.
@@ -223,7 +256,7 @@ impl<'a> Problem<'a> {
     fn weights(&self, mapping: &[f64], index: usize, out: &mut Vec<f64>) {
         let (k, start) = (self.n_features(), out.len());
         out.resize(start + k, 0.0);
-        for (x, row) in self.contexts[index].values().iter().zip(mapping.chunks_exact(k)) {
+        for (x, row) in self.inputs[index].values().iter().zip(mapping.chunks_exact(k)) {
             out[start..].iter_mut().zip(row).for_each(|(sum, w)| *sum += x * w);
         }
     }
@@ -288,7 +321,7 @@ impl<'a> Problem<'a> {
     /// Adds `scale · c ⊙ (μ − μ*)`.
     pub(crate) fn add_difference(&self, index: usize, agent: &[f64], expert: &[f64], scale: f64, sum: &mut [f64]) {
         let k = self.n_features();
-        for (x, row) in self.contexts[index].values().iter().zip(sum.chunks_exact_mut(k)) {
+        for (x, row) in self.inputs[index].values().iter().zip(sum.chunks_exact_mut(k)) {
             for ((entry, mu), star) in row.iter_mut().zip(agent).zip(expert) {
                 *entry += scale * x * (mu - star);
             }
@@ -334,13 +367,13 @@ impl<'a> Problem<'a> {
     /// contexts on the simplex.
     pub fn entry_bound(&self) -> Result<f64> {
         let largest = |most: f64, context: &Context| context.values().iter().fold(most, |m, x| m.max(x.abs()));
-        Ok(self.model.features().max_abs() * self.contexts.iter().fold(0.0, largest) * self.horizon()?)
+        Ok(self.model.features().max_abs() * self.inputs.iter().fold(0.0, largest) * self.horizon()?)
     }
 
     /// max |φ| · k · max ‖c‖₁ · horizon: a bound on ‖c ⊙ μ‖₁. The paper's k/(1 − γ).
     pub fn sum_bound(&self) -> Result<f64> {
         let size = |context: &Context| context.values().iter().map(|x| x.abs()).sum::<f64>();
-        let largest = self.contexts.iter().map(size).fold(0.0, f64::max);
+        let largest = self.inputs.iter().map(size).fold(0.0, f64::max);
         Ok(self.model.features().max_abs() * self.n_features() as f64 * largest * self.horizon()?)
     }
 
@@ -351,6 +384,9 @@ impl<'a> Problem<'a> {
             self.model.feed(sink);
             for (i, context) in self.contexts.iter().enumerate() {
                 feed_numbers(context.values(), sink);
+                if self.inputs[i] != *context {
+                    feed_numbers(self.inputs[i].values(), sink);
+                }
                 match &self.origins[i] {
                     Origin::Model => sink(b"model"),
                     Origin::States(states) => states.iter().for_each(|state| sink(&state.0.to_le_bytes())),

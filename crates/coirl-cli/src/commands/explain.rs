@@ -1,0 +1,154 @@
+//! `coirl explain`: what a mapping says, what of it the demonstrations determine, and whether the context is of use.
+
+use crate::arguments::{Global, PAGE};
+use crate::contexts::{ContextText, context_names};
+use crate::destination::{to_stdout, to_terminal};
+use crate::explaining::{ChoiceReport, EntryReport, Explanation, write};
+use crate::failure::{Failure, Outcome};
+use crate::fitting::{DataArgs, Run, SourceData};
+use crate::progress;
+use clap::Args;
+use coirl::inspect::{self, BootstrapSettings, ContextHelpsSettings, Contributions, DeterminationSettings, Progress};
+use coirl::learn::Problem;
+use coirl::mapping::LinearMapping;
+use coirl::model::{Cmdp, Context, StateId};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+const EXPLANATION: &str = "\
+Says what a fitted mapping means. Which entries of the mapping do the demonstrations determine at all, and if not, why \
+not; how much would they change with other demonstrations; what does every context field add, by way of every feature, to \
+the reward and to the choice of an action over the next best one; and does the context help at all, against a mapping that \
+does not see it. RUN is the folder that `coirl fit` wrote; the model and the demonstrations are those that it names.";
+
+const EXAMPLES: &str = "\
+Examples:
+  coirl explain coirl-fit
+  coirl explain coirl-fit --context speed=0.2,collision=0.5,off-road=0.3
+  coirl explain coirl-fit --context 0.2,0.5,0.3 --state 12 --bootstrap 0
+  coirl explain coirl-fit --json";
+
+/// Explain what was learned, and what of it is certain
+#[derive(Debug, Args)]
+#[command(before_help = EXPLANATION, after_help = EXAMPLES, help_template = PAGE)]
+pub(crate) struct ExplainArgs {
+    /// The folder of a run, or its fitted.safetensors
+    #[arg(value_name = "RUN")]
+    run: PathBuf,
+    /// The context to explain, as numbers or name=number [default: the mean of the demonstrations]
+    #[arg(long, value_name = "C", allow_hyphen_values = true)]
+    context: Option<ContextText>,
+    /// The state whose choice is explained [default: the most frequent start]
+    #[arg(long, value_name = "S")]
+    state: Option<u32>,
+    /// Fits on resampled demonstrations; 0 leaves them out
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    bootstrap: usize,
+    /// Parts of the demonstrations, each held out once, to see whether context helps; 0 leaves it out
+    #[arg(long, value_name = "N", default_value_t = ContextHelpsSettings::default().folds)]
+    folds: usize,
+    /// Entries of the mapping whose range is looked for, the largest first
+    #[arg(long, value_name = "N", default_value_t = DeterminationSettings::default().max_entries)]
+    entries: usize,
+    #[command(flatten)]
+    data: DataArgs,
+}
+
+pub(crate) fn run(args: &ExplainArgs, global: &Global) -> Result<Outcome, Failure> {
+    let run = Run::open(&args.run, &args.data)?;
+    let SourceData { data, train, .. } = run.data()?;
+    let (model, fitted) = (&data.model, &run.fitted);
+    let problem = Problem::new(model, &train, &data.estimator)?;
+    let mapping = of_unit_length(fitted.mapping()?)?;
+    let (context, given) = match &args.context {
+        Some(typed) => (typed.resolve(model, context_names(model, fitted))?, true),
+        None => (mean_context(model, &problem)?, false),
+    };
+    let contributions = Contributions::new(model, &mapping, &context)?;
+    let state = args.state.map_or_else(|| contributions.usual_start(), StateId);
+    // Refused before anything slow is done.
+    let choice = contributions.choice(state);
+    if args.state.is_some_and(|state| state as usize >= model.n_states()) {
+        choice?;
+        return Err(Failure::refused(format!("--state {}: the model has {} states", state.0, model.n_states())));
+    }
+
+    let determination = DeterminationSettings { max_entries: args.entries, ..DeterminationSettings::default() };
+    let found = watched("looking for what is determined", global, |listener| {
+        inspect::determine(&problem, &mapping, &determination, listener)
+    });
+    let resampled = (args.bootstrap > 0).then(|| {
+        let settings =
+            BootstrapSettings { replicates: args.bootstrap, seed: global.seed, ..BootstrapSettings::default() };
+        watched("fitting resampled demonstrations", global, |listener| {
+            inspect::bootstrap(&problem, &fitted.settings, &settings, listener)
+        })
+    });
+    let helps = (args.folds > 0).then(|| {
+        let folds = args.folds.min(problem.len());
+        let settings = ContextHelpsSettings { folds, seed: global.seed, ..ContextHelpsSettings::default() };
+        watched("fitting with and without context", global, |listener| {
+            inspect::context_helps(&problem, &fitted.settings, &settings, listener)
+        })
+    });
+    let entries = EntryReport::all(&mapping, found.as_ref().ok(), resampled.as_ref().and_then(|r| r.as_ref().ok()));
+    let explanation = Explanation {
+        run: run.path.display().to_string(),
+        source: &data.source,
+        names: model.names(),
+        entries,
+        determination: found.map_err(|error| error.to_string()),
+        resampled: resampled.map(|found| found.map(|found| found.replicates).map_err(|error| error.to_string())),
+        context: context.values().to_vec(),
+        context_given: given,
+        weights: contributions.weights().clone(),
+        value: contributions.value()?,
+        choice: choice
+            .map(|choice| choice.map(|choice| ChoiceReport::new(choice, model.names())))
+            .map_err(|e| e.to_string()),
+        helps: helps.map(|found| found.map_err(|error| error.to_string())),
+    };
+    if global.json {
+        let line = serde_json::to_string(&explanation.as_json()).map_err(std::io::Error::from)?;
+        to_stdout(|out| Ok(writeln!(out, "{line}")?))?;
+    } else {
+        to_terminal(|out| write(out, &explanation))?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// Runs a longer piece of work below a bar.
+fn watched<T>(
+    what: &'static str,
+    global: &Global,
+    work: impl FnOnce(&mut dyn FnMut(Progress) -> ControlFlow<()>) -> coirl::Result<T>,
+) -> coirl::Result<T> {
+    let bar = progress::stage(what, global.quiet);
+    let found = work(&mut |progress| {
+        bar.set_length(progress.total as u64);
+        bar.set_position(progress.done as u64);
+        ControlFlow::Continue(())
+    });
+    bar.finish_and_clear();
+    found
+}
+
+/// The mapping at the scale at which it is shown.
+fn of_unit_length(mapping: &LinearMapping) -> Result<LinearMapping, Failure> {
+    let size = mapping.values().iter().map(|w| w * w).sum::<f64>().sqrt();
+    if size == 0.0 {
+        return Err(Failure::refused("the mapping is zero: nothing was learned, and there is nothing to explain"));
+    }
+    let values = mapping.values().iter().map(|w| w / size).collect();
+    Ok(LinearMapping::new(mapping.dimension(), mapping.n_features(), values)?)
+}
+
+/// The mean of the contexts that were learned from.
+fn mean_context(model: &Cmdp, problem: &Problem<'_>) -> Result<Context, Failure> {
+    let mut mean = vec![0.0; problem.dimension()];
+    for i in 0..problem.len() {
+        let context = problem.context(i).values();
+        mean.iter_mut().zip(context).for_each(|(sum, x)| *sum += x / problem.len() as f64);
+    }
+    Ok(model.context_space().context(mean)?)
+}

@@ -1,0 +1,87 @@
+//! The smallest loss that any mapping can reach on these demonstrations.
+//!
+//! Loss(0) = 0 says nothing, and the unit sphere is not convex; asked of mappings under which the experts gain one over
+//! chance, the question is convex:
+//!
+//! ```text
+//! minimise  Loss(W)  over  ⟨W, Ḡ⟩ = 1,  ‖W‖₂ ≤ R,       Ḡ = mean of c ⊙ (μ* − μ^uniform).
+//! ```
+//!
+//! The answer has no unit: it is the value that the experts miss under W as a share of what they gain over chance under W.
+//! Zero means that some mapping explains everything; one, that the best explanation is no better than chance. The bundle
+//! method gives what is reached and a certified lower bound. It plans for all demonstrations at every step.
+
+use super::progress::{Listener, tell};
+use crate::error::Result;
+use crate::learn::{Advantage, Bundle, Method, Problem, Record, Settings, Status, Stop, Watch, dot, fit};
+use crate::mapping::LinearMapping;
+use std::ops::ControlFlow;
+
+/// The least loss, from both sides.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LeastLoss {
+    /// Loss(W)/⟨W, Ḡ⟩ of the best mapping found. From sampled demonstrations it may be negative.
+    pub reached: f64,
+    /// No mapping of the set is below this.
+    pub lower_bound: f64,
+    /// Loss(W)/‖W‖₂ of the best mapping found, as losses are reported elsewhere.
+    pub per_norm: f64,
+    /// The best mapping found, ‖W‖₂ = 1.
+    pub mapping: LinearMapping,
+    /// ⟨W, Ḡ⟩ of that mapping.
+    pub gained: f64,
+    /// ‖Ḡ‖.
+    pub advantage: f64,
+    /// Standard error of Ḡ over the demonstrations, as a length.
+    pub advantage_noise: f64,
+    /// Whether the gap closed, rather than the steps ran out.
+    pub converged: bool,
+}
+
+impl LeastLoss {
+    /// At most `max_steps` steps, each of one plan per demonstration. Refuses demonstrations that are exactly as good as
+    /// chance, which every mapping explains.
+    pub fn of(problem: &Problem<'_>, max_steps: u64, listener: Listener<'_>) -> Result<Self> {
+        let advantage = Advantage::of(problem)?;
+        let settings = Settings {
+            stop: Stop { max_steps: Some(max_steps), ..Stop::default() },
+            ..Settings::new(Method::Bundle(Bundle { caution: 0.0, ..Bundle::default() }))
+        };
+        let total = usize::try_from(max_steps).unwrap_or(usize::MAX);
+        let mut refused = None;
+        let fitted = fit(problem, &settings, Watch::default(), &mut |record: &Record| match tell(
+            listener,
+            record.step as usize,
+            total,
+        ) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                refused = Some(error);
+                ControlFlow::Break(())
+            }
+        })?;
+        if let Some(error) = refused {
+            return Err(error);
+        }
+        let mapping = fitted.mapping()?.clone();
+        let gained = dot(mapping.values(), &advantage.mean);
+        let per_norm = fitted.certificate.loss.unwrap_or(0.0);
+        let gap = fitted.certificate.gap.unwrap_or(f64::INFINITY);
+        Ok(Self {
+            reached: per_norm / gained,
+            lower_bound: (per_norm - gap) / gained,
+            per_norm,
+            mapping,
+            gained,
+            advantage: advantage.size,
+            advantage_noise: advantage.noise,
+            converged: fitted.status == Status::Finished,
+        })
+    }
+
+    /// Whether the experts' advantage over chance is within two standard errors of nothing: what is learned from them is
+    /// then not to be trusted.
+    pub fn is_noise(&self) -> bool {
+        self.advantage < 2.0 * self.advantage_noise
+    }
+}
