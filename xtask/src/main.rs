@@ -1,5 +1,7 @@
 //! What a contributor runs: `cargo xtask <task>`.
 
+mod sepsis;
+
 use clap::{Parser, Subcommand};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -16,6 +18,12 @@ struct Arguments {
 enum Task {
     /// Checks formatting and lints and runs every test. What continuous integration runs.
     Test,
+    /// Makes the data of the sepsis simulator again from the package that publishes them, and compares.
+    SepsisData {
+        /// Write them to where they ship.
+        #[arg(long)]
+        write: bool,
+    },
     /// Installs QuantEcon, mdpsolver and Storm into a virtual environment and compares them with this planner.
     BenchPeers {
         /// Write the result to docs/benchmarks.md.
@@ -33,6 +41,7 @@ enum Task {
 fn main() -> ExitCode {
     let result = match Arguments::parse().task {
         Task::Test => test(),
+        Task::SepsisData { write } => sepsis::data(write),
         Task::BenchPeers { write, seed, only } => bench_peers(write, seed, only),
     };
     match result {

@@ -1,17 +1,21 @@
 //! The built-in domains: their options, and what to say about them.
 
+mod expert;
+
 use crate::failure::Failure;
 use clap::{Args, ValueEnum};
-use coirl::domains::{Driving, DrivingActions, Garnet, Grid, Polarity};
+use coirl::domains::{Driving, DrivingActions, Garnet, Grid, Inadmissible, Polarity, Sepsis, SepsisDynamics};
 use coirl::model::Cmdp;
+use expert::ExpertInNumbers;
 
 /// Numbers above which a random model is a mistake in typing.
 const MOST_GARNET_NUMBERS: usize = 500_000_000;
 
 /// Name and one line of every domain.
-pub(crate) const CATALOGUE: [(&str, &str); 3] = [
+pub(crate) const CATALOGUE: [(&str, &str); 4] = [
     ("grid", "cyclic grid world: a feature per cell, started anywhere"),
     ("driving", "driving simulator: speed, collisions and the edge of the road"),
+    ("sepsis", "treatment of sepsis, simulated on published aggregates"),
     ("garnet", "random sparse model of any size, for tests and benchmarks"),
 ];
 
@@ -20,6 +24,7 @@ pub(crate) const CATALOGUE: [(&str, &str); 3] = [
 pub(crate) enum Domain {
     Grid(GridArgs),
     Driving(DrivingArgs),
+    Sepsis(SepsisArgs),
     Garnet(GarnetArgs),
 }
 
@@ -65,6 +70,27 @@ enum PolarityArg {
     Paper,
 }
 
+/// Options of the sepsis simulator.
+#[derive(Debug, Clone, Copy, PartialEq, Args)]
+pub(crate) struct SepsisArgs {
+    /// Leave out actions that clinicians hardly ever took, instead of letting them lead to the unknown
+    #[arg(long)]
+    masked: bool,
+    /// How transitions depend on the context: not at all, as a mixture of kernels, or by cluster of contexts
+    #[arg(long, value_name = "KIND", value_enum, default_value_t = DynamicsArg::Shared)]
+    dynamics: DynamicsArg,
+    /// Discount factor
+    #[arg(long, value_name = "G", default_value_t = Sepsis::default().discount, allow_negative_numbers = true)]
+    discount: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum DynamicsArg {
+    Shared,
+    Mixture,
+    Clusters,
+}
+
 /// Options of the random models.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub(crate) struct GarnetArgs {
@@ -97,6 +123,7 @@ impl Domain {
         match name {
             "grid" => Some(Domain::Grid(Grid::default().into())),
             "driving" => Some(Domain::Driving(Driving::default().into())),
+            "sepsis" => Some(Domain::Sepsis(Sepsis::default().into())),
             "garnet" => Some(Domain::Garnet(Garnet::default().into())),
             _ => None,
         }
@@ -106,6 +133,7 @@ impl Domain {
         match self {
             Domain::Grid(_) => "grid",
             Domain::Driving(_) => "driving",
+            Domain::Sepsis(_) => "sepsis",
             Domain::Garnet(_) => "garnet",
         }
     }
@@ -115,7 +143,16 @@ impl Domain {
         match self {
             Domain::Grid(args) => args.build(),
             Domain::Driving(args) => args.build(),
+            Domain::Sepsis(args) => Ok(args.settings().build()?),
             Domain::Garnet(args) => args.build(seed),
+        }
+    }
+
+    /// What an expert of the domain makes of contexts, for domains that have one.
+    pub(crate) fn expert_in_numbers(&self, model: &Cmdp) -> Result<Option<ExpertInNumbers>, Failure> {
+        match self {
+            Domain::Sepsis(args) => Ok(Some(ExpertInNumbers::of_sepsis(args.settings(), model)?)),
+            _ => Ok(None),
         }
     }
 
@@ -142,6 +179,21 @@ impl DrivingArgs {
             PolarityArg::Paper => Polarity::Paper,
         };
         Ok(Driving { actions, polarity, discount: self.discount }.build()?)
+    }
+}
+
+impl SepsisArgs {
+    /// The simulator with these options.
+    pub(crate) fn settings(self) -> Sepsis {
+        Sepsis {
+            inadmissible: if self.masked { Inadmissible::Masked } else { Inadmissible::Unknown },
+            dynamics: match self.dynamics {
+                DynamicsArg::Shared => SepsisDynamics::Shared,
+                DynamicsArg::Mixture => SepsisDynamics::Mixture,
+                DynamicsArg::Clusters => SepsisDynamics::Clusters,
+            },
+            discount: self.discount,
+        }
     }
 }
 
@@ -188,6 +240,17 @@ impl From<Driving> for DrivingArgs {
             Polarity::Paper => PolarityArg::Paper,
         };
         Self { actions, polarity, discount: driving.discount }
+    }
+}
+
+impl From<Sepsis> for SepsisArgs {
+    fn from(sepsis: Sepsis) -> Self {
+        let dynamics = match sepsis.dynamics {
+            SepsisDynamics::Shared => DynamicsArg::Shared,
+            SepsisDynamics::Mixture => DynamicsArg::Mixture,
+            SepsisDynamics::Clusters => DynamicsArg::Clusters,
+        };
+        Self { masked: sepsis.inadmissible == Inadmissible::Masked, dynamics, discount: sepsis.discount }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Learning a mapping, from what was typed to what is written.
 
 mod data;
+mod dynamics;
 mod folder;
 mod methods;
 mod picture;
@@ -11,9 +12,10 @@ mod trajectories;
 mod watcher;
 
 pub(crate) use data::{Data, DataArgs, contexts_of, mapping_of};
+pub(crate) use dynamics::{DynamicsArgs, LEARNED_MODEL};
 pub(crate) use folder::OutputFolder;
 pub(crate) use methods::{METHODS, MethodArgs};
 pub(crate) use picture::picture;
-pub(crate) use report::{Report, rows_of_mapping, status_in_words, write_mapping};
+pub(crate) use report::{Report, agent_in_words, rows_of_mapping, status_in_words, write_mapping};
 pub(crate) use run_folder::{FITTED, Run, Source, SourceData};
 pub(crate) use watcher::{CHECKPOINT, Watcher, on_interrupt};

@@ -64,6 +64,40 @@ pub enum Error {
         /// Number of states of the model.
         n_states: usize,
     },
+    /// A transition from a state that does not exist.
+    #[error("transition {number}: state {state} does not exist; the model has {n_states} states")]
+    StateOutOfRange {
+        /// Number of the transition, counted from 0.
+        number: u64,
+        /// The refused state.
+        state: usize,
+        /// Number of states of the model.
+        n_states: usize,
+    },
+    /// A pair without a single transition to learn its row from.
+    #[error(
+        "state {state}, action {action} was never seen and the prior has no strength; give the prior a strength above 0, \
+         or let pairs never seen follow its mean"
+    )]
+    PairNeverSeen {
+        /// The state.
+        state: usize,
+        /// The action.
+        action: usize,
+    },
+    /// A state meant to stand for what is unknown, although it was seen to be left.
+    #[error(
+        "state {state} is to stand for what is unknown, which nothing leaves, but action {action} was seen to lead from \
+         it to state {next}; name a state that was never left"
+    )]
+    UnknownStateLeft {
+        /// The state.
+        state: usize,
+        /// The action seen there.
+        action: usize,
+        /// Where it led.
+        next: usize,
+    },
     /// A state in which no action may be taken.
     #[error("state {state} has no admissible action; every state needs at least one")]
     NoAdmissibleAction {
@@ -254,6 +288,15 @@ pub enum Error {
     NoMapping {
         /// What the agent is.
         agent: &'static str,
+    },
+    /// Actions were needed, and only feature expectations are there.
+    #[error(
+        "{method} learns from single actions, and the demonstrations have none; give trajectories (--trajectories) \
+         instead of feature expectations"
+    )]
+    NoActions {
+        /// The method that needs them.
+        method: &'static str,
     },
     /// A programme that the convex solver gave up.
     #[error("{problem} could not be solved: {reason}")]

@@ -23,6 +23,7 @@
 //! |---|---|---|
 //! | S, A | states, actions | [`model::Pairs`] |
 //! | P_c | kernel of a context | [`model::Dynamics`], [`model::Kernel`] |
+//! | P̂, n | learned dynamics, what was seen | [`dynamics::estimate`], [`dynamics::TransitionCounts`] |
 //! | φ | features, k of them | [`model::Features`] |
 //! | c, d | context and its length | [`model::Context`], [`model::ContextSpace`] |
 //! | ξ | start distribution | [`model::Cmdp::initial`] |
@@ -72,8 +73,10 @@
 
 pub mod agent;
 pub mod artifact;
+pub mod baselines;
 pub mod demos;
 pub mod domains;
+pub mod dynamics;
 mod error;
 pub mod evaluate;
 mod json;

@@ -15,3 +15,18 @@ pub(crate) fn stream(seed: u64, name: &str, number: u64) -> ChaCha8Rng {
     rng.set_stream(number);
     rng
 }
+
+/// The outcome at this quantile; the last possible one where rounding leaves a remainder.
+pub(crate) fn outcome(outcomes: impl Iterator<Item = (usize, f64)>, mut quantile: f64) -> usize {
+    let mut last = 0;
+    for (outcome, p) in outcomes {
+        if p > 0.0 {
+            last = outcome;
+            if quantile < p {
+                return outcome;
+            }
+            quantile -= p;
+        }
+    }
+    last
+}

@@ -1,7 +1,9 @@
 //! What was learned, on disk: bit for bit, refused when damaged, never a panic.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-use coirl::agent::{Agent, Mixture};
+use coirl::agent::{
+    Agent, ClonedPolicy, Inputs, KnownContexts, Mixture, NearestActions, NearestWeights, SoftMapping, Standardisation,
+};
 use coirl::artifact::{
     is_fitted, read_checkpoint, read_fitted, read_model, write_checkpoint, write_fitted, write_model,
 };
@@ -10,7 +12,7 @@ use coirl::domains::Garnet;
 use coirl::evaluate::Examination;
 use coirl::learn::{Checkpoint, Fitted, Problem, Record, Recorder, Settings, Snapshot, Watch, fit, resume};
 use coirl::mapping::LinearMapping;
-use coirl::model::{Cmdp, ContextSpace};
+use coirl::model::{ActionId, Cmdp, ContextSpace};
 use std::ops::ControlFlow;
 
 /// Keeps the checkpoint after some steps, and stops there where asked to.
@@ -136,14 +138,72 @@ fn damaged_files_are_refused_by_name() {
 #[test]
 fn every_kind_of_agent_is_read_bit_for_bit() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("mixed.safetensors");
+    let path = folder.path().join("agent.safetensors");
     let (mut fitted, _) = fitted();
-    let mapping = fitted.mapping().unwrap().clone();
+    for agent in agents(fitted.mapping().unwrap().clone()) {
+        let kind = agent.kind();
+        fitted.agent = agent;
+        write_fitted(&path, &fitted).unwrap();
+        assert_eq!(read_fitted(&path).unwrap(), fitted);
+        match (&fitted.agent, fitted.mapping()) {
+            (Agent::Planned(_) | Agent::Soft(_), Ok(_)) => {}
+            (_, Err(error)) => assert!(error.to_string().contains(kind), "{error}"),
+            (_, Ok(_)) => panic!("{kind} has no mapping"),
+        }
+    }
+}
+
+/// One of each kind.
+fn agents(mapping: LinearMapping) -> Vec<Agent> {
     let twice = LinearMapping::new(2, 3, mapping.values().iter().map(|w| 2.0 * w).collect()).unwrap();
-    fitted.agent = Agent::Mixed(Mixture::new(vec![0.25, 0.75], vec![mapping, twice]).unwrap());
-    write_fitted(&path, &fitted).unwrap();
-    assert_eq!(read_fitted(&path).unwrap(), fitted);
-    assert!(fitted.mapping().unwrap_err().to_string().contains("mixed"));
+    let known = || KnownContexts::new(2, vec![0.25, 0.75, 0.5, 0.5]).unwrap();
+    let weights = vec![1.0, -2.0, 0.5, 1e-300, -0.0, 3.0];
+    let cloned = |interactions: bool| {
+        let inputs = Inputs { dimension: 2, n_state_inputs: 3, interactions };
+        let context = Standardisation { shift: vec![0.5, 0.25], scale: vec![1.0, 2.0] };
+        let numbers = |n: usize| (0..n).map(|i| 1.0 / (i as f64 + 3.0)).collect::<Vec<_>>();
+        Agent::Cloned(ClonedPolicy::new(inputs, context, numbers(36), numbers(4 * inputs.len()), interactions).unwrap())
+    };
+    vec![
+        Agent::Planned(mapping.clone()),
+        Agent::Mixed(Mixture::new(vec![0.25, 0.75], vec![mapping.clone(), twice]).unwrap()),
+        Agent::Soft(SoftMapping::new(mapping, 0.3).unwrap()),
+        Agent::Nearest(NearestWeights::new(known(), weights.clone(), None).unwrap()),
+        Agent::Nearest(NearestWeights::new(known(), weights, Some(0.1)).unwrap()),
+        cloned(true),
+        cloned(false),
+        Agent::Copied(NearestActions::new(known(), (0..24).map(|i| ActionId(i % 4)).collect()).unwrap()),
+        Agent::Fixed((0..12).map(|i| ActionId(i % 3)).collect()),
+        Agent::Uniform,
+    ]
+}
+
+/// Whatever is cut off or changed in a file, reading it ends in an error that names it, or in an agent that is whole.
+#[test]
+fn damaged_agents_are_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("damaged.safetensors");
+    let (mut fitted, _) = fitted();
+    fitted.history.truncate(1);
+    let contexts = model().context_space().sample(2, 1).unwrap();
+    for agent in agents(fitted.mapping().unwrap().clone()) {
+        let kind = agent.kind();
+        fitted.agent = agent;
+        write_fitted(&path, &fitted).unwrap();
+        let whole = std::fs::read(&path).unwrap();
+        for i in (0..whole.len()).step_by(11) {
+            std::fs::write(&path, &whole[..i]).unwrap();
+            let error = read_fitted(&path).unwrap_err().to_string();
+            assert!(error.contains("damaged.safetensors"), "{kind} {i}: {error}");
+            let mut bytes = whole.clone();
+            bytes[i] ^= [0x01, 0x80, 0xff][i % 3];
+            std::fs::write(&path, &bytes).unwrap();
+            if let Ok(read) = read_fitted(&path) {
+                // Acting may be refused, where an action is not the model's; it may not panic.
+                let _ = coirl::evaluate::act(&model(), &read.agent, &contexts);
+            }
+        }
+    }
 }
 
 #[test]

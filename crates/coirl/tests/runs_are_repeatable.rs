@@ -3,6 +3,9 @@
 
 mod demonstrated;
 
+use coirl::baselines::{
+    Cloning, FrankWolfe, Majority, MaxMargin, MaximumEntropy, Mwal, NearestContext, Projection, States, Uniform,
+};
 use coirl::demos::{Estimator, SimulatedExpert};
 use coirl::domains::Garnet;
 use coirl::learn::{
@@ -46,6 +49,17 @@ fn methods() -> Vec<Method> {
         Method::CuttingPlane(CuttingPlane::default()),
         Method::ReplayedDescent(ReplayedDescent::default()),
         Method::ReplayedEvolution(ReplayedEvolution::default()),
+        Method::FrankWolfe(FrankWolfe::default()),
+        Method::MaxMargin(MaxMargin::default()),
+        Method::Mwal(Mwal::default()),
+        Method::Projection(Projection::default()),
+        Method::Projection(Projection { states: States::Joint }),
+        Method::MaximumEntropy(MaximumEntropy::default()),
+        Method::MaximumEntropyPerContext(MaximumEntropy::default()),
+        Method::Cloning(Cloning::default()),
+        Method::Majority(Majority {}),
+        Method::NearestContext(NearestContext {}),
+        Method::Uniform(Uniform {}),
     ]
 }
 
@@ -78,10 +92,11 @@ fn settings(method: &Method) -> Settings {
 }
 
 /// Everything that is written of a run.
-fn bytes(fitted: &Fitted) -> (Vec<u64>, String) {
-    let bits = fitted.mapping().unwrap().values().iter().map(|w| w.to_bits()).collect();
-    let rest = serde_json::to_string(&(&fitted.history, &fitted.certificate, fitted.status, fitted.steps)).unwrap();
-    (bits, format!("{rest} {} {}", fitted.planner_calls, fitted.demonstrations))
+fn bytes(fitted: &Fitted) -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("fitted.safetensors");
+    coirl::artifact::write_fitted(&path, fitted).unwrap();
+    std::fs::read(path).unwrap()
 }
 
 #[test]

@@ -9,11 +9,11 @@ use crate::fitting::OutputFolder;
 use crate::tables::Table;
 use clap::Args;
 use coirl::demos::Trajectory;
-use coirl::domains::Driving;
+use coirl::domains::{Driving, Sepsis};
 use coirl::evaluate::plan_mapping;
 use coirl::mapping::LinearMapping;
-use coirl::model::{Cmdp, Context, ContextSpace};
-use coirl::plan::ManyOptions;
+use coirl::model::{Cmdp, Context, ContextSpace, StateId};
+use coirl::plan::{ManyOptions, PlannedReward, evaluate};
 use serde_json::json;
 use std::io::Write;
 use std::path::PathBuf;
@@ -30,7 +30,7 @@ pub(crate) struct ExpertArgs {
     /// Transitions of every trajectory
     #[arg(long, value_name = "N", default_value_t = 40)]
     transitions: usize,
-    /// The expert's mapping (.csv, .npy) [default for driving: that of the paper's online experiments]
+    /// The expert's mapping (.csv, .npy) [default for driving and sepsis: that of the experiments]
     #[arg(long, value_name = "FILE")]
     mapping: Option<PathBuf>,
     /// Folder to write to
@@ -44,34 +44,42 @@ pub(crate) fn demonstrate(domain: &Domain, args: &ExpertArgs, global: &Global) -
     }
     let model = domain.build(global.seed)?;
     let mapping = args.expert(domain, &model)?;
-    let space = match model.context_space() {
-        // Where nothing is declared, priorities that sum to one are the usual choice.
-        ContextSpace::Any => ContextSpace::Simplex { dimension: mapping.dimension() },
-        space => space.clone(),
-    };
-    let mut contexts = space.sample(args.contexts + args.test_contexts, global.seed)?;
+    let Drawn { mut contexts, starts } =
+        draw(domain, &model, &mapping, args.contexts + args.test_contexts, global.seed)?;
     let test = contexts.split_off(args.contexts);
     let shown = plan_mapping(&model, &mapping, &contexts, ManyOptions::default())?;
+    // Where a demonstration starts in a state of its own, so do its trajectory and its feature expectations.
+    let own_start = |i: usize| match &starts {
+        Some(starts) => model.mdp(&contexts[i])?.starting_in(starts[i]),
+        None => model.mdp(&contexts[i]),
+    };
     let folder = OutputFolder::open(&args.out)?;
     let names = model.names();
     let numbers = |contexts: &[Context]| contexts.iter().flat_map(|c| c.values().to_vec()).collect::<Vec<f64>>();
     let (d, k) = (mapping.dimension(), mapping.n_features());
-    let expectations: Vec<f64> =
-        shown.iter().flat_map(|plan| plan.feature_expectations.clone().unwrap_or_default()).collect();
-    let tables = [
+    let expectations = |(i, plan): (usize, &PlannedReward)| match &starts {
+        Some(_) => evaluate::feature_expectations(&own_start(i)?, &plan.policy),
+        None => Ok(plan.feature_expectations.clone().unwrap_or_default()),
+    };
+    let expectations = shown.iter().enumerate().map(expectations).collect::<coirl::Result<Vec<_>>>()?.concat();
+    let mut tables = vec![
         ("contexts.csv", &names.contexts, numbers(&contexts), d),
         ("feature-expectations.csv", &names.features, expectations, k),
         ("test-contexts.csv", &names.contexts, numbers(&test), d),
         ("true-mapping.csv", &names.features, mapping.values().to_vec(), k),
     ];
+    let start_column = vec!["start".to_owned()];
+    if let Some(starts) = &starts {
+        let states = starts[..args.contexts].iter().map(|state| f64::from(state.0)).collect();
+        tables.push(("starts.csv", &start_column, states, 1));
+    }
     for (name, columns, values, n_columns) in &tables {
         to_file(&folder.file(name), |out| write_matrix(out, columns, values, *n_columns))?;
     }
     to_file(&folder.file("trajectories.csv"), |out| {
         writeln!(out, "demonstration,step,state,action")?;
         for (i, plan) in shown.iter().enumerate() {
-            let path =
-                Trajectory::sample(&model.mdp(&contexts[i])?, &plan.policy, args.transitions, global.seed, i as u64)?;
+            let path = Trajectory::sample(&own_start(i)?, &plan.policy, args.transitions, global.seed, i as u64)?;
             for (t, state) in path.states.iter().enumerate() {
                 let action = path.actions.get(t).map(|action| action.0.to_string()).unwrap_or_default();
                 writeln!(out, "{i},{t},{},{action}", state.0)?;
@@ -94,11 +102,32 @@ pub(crate) fn demonstrate(domain: &Domain, args: &ExpertArgs, global: &Global) -
     Ok(())
 }
 
+/// Contexts, and where their demonstrations start if that is drawn with them.
+struct Drawn {
+    contexts: Vec<Context>,
+    starts: Option<Vec<StateId>>,
+}
+
+fn draw(domain: &Domain, model: &Cmdp, mapping: &LinearMapping, n: usize, seed: u64) -> Result<Drawn, Failure> {
+    if let Domain::Sepsis(_) = domain {
+        let (contexts, starts) =
+            Sepsis::patients(n, seed)?.into_iter().map(|patient| (patient.context, patient.start)).unzip();
+        return Ok(Drawn { contexts, starts: Some(starts) });
+    }
+    let space = match model.context_space() {
+        // Where nothing is declared, priorities that sum to one are the usual choice.
+        ContextSpace::Any => ContextSpace::Simplex { dimension: mapping.dimension() },
+        space => space.clone(),
+    };
+    Ok(Drawn { contexts: space.sample(n, seed)?, starts: None })
+}
+
 impl ExpertArgs {
     fn expert(&self, domain: &Domain, model: &Cmdp) -> Result<LinearMapping, Failure> {
         let Some(path) = &self.mapping else {
             return match domain {
                 Domain::Driving(_) => Ok(Driving::online_mapping()),
+                Domain::Sepsis(_) => Ok(Sepsis::linear_mapping()),
                 _ => Err(Failure::refused(format!(
                     "--mapping FILE is missing: {} has no expert of its own",
                     domain.name()

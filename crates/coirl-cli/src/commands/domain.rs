@@ -3,7 +3,7 @@
 use crate::arguments::{Global, PAGE};
 use crate::commands::demonstrate::{ExpertArgs, demonstrate};
 use crate::destination::{note, to_stdout, to_terminal};
-use crate::domains::{CATALOGUE, Domain, DrivingArgs, GarnetArgs, GridArgs};
+use crate::domains::{CATALOGUE, Domain, DrivingArgs, GarnetArgs, GridArgs, SepsisArgs};
 use crate::failure::{Failure, Outcome};
 use crate::numbers::bytes;
 use crate::summary::Summary;
@@ -64,6 +64,12 @@ feature, so the weights are the rewards of the cells.";
 const DRIVING: &str = "\
 Car A holds the speed it chose at the start and changes its place on the road; other cars come towards it in one of \
 three lanes. Features: speed, collision, off-road.";
+
+const SEPSIS: &str = "\
+Patients in intensive care, simulated on the transition probabilities that ICU-Sepsis 2.0.1 publishes. 713 clusters of \
+conditions, death, survival, and the unknown: where actions lead that clinicians hardly ever took. 25 actions: five \
+levels of fluids and five of vasopressors. A context is a patient: gender, age, Elixhauser score, re-admission, weight, \
+coma scale, ventilation. Research software, not for clinical use.";
 
 const GARNET: &str = "\
 Random successors with random probabilities and random features, drawn from --seed. With several kernels the dynamics \
@@ -140,6 +146,9 @@ enum Demonstrate {
     /// Driving simulator
     #[command(before_help = DRIVING, after_help = DEMONSTRATE_EXAMPLES, help_template = PAGE)]
     Driving(WithExpert<DrivingArgs>),
+    /// Sepsis simulator
+    #[command(before_help = SEPSIS, after_help = DEMONSTRATE_EXAMPLES, help_template = PAGE)]
+    Sepsis(WithExpert<SepsisArgs>),
     /// Random sparse model
     #[command(before_help = GARNET, after_help = DEMONSTRATE_EXAMPLES, help_template = PAGE)]
     Garnet(WithExpert<GarnetArgs>),
@@ -170,6 +179,13 @@ enum Show {
         help_template = PAGE
     )]
     Driving(DrivingArgs),
+    /// Sepsis simulator
+    #[command(
+        before_help = SEPSIS,
+        after_help = "Examples:\n  coirl domain show sepsis\n  coirl domain show sepsis --dynamics mixture",
+        help_template = PAGE
+    )]
+    Sepsis(SepsisArgs),
     /// Random sparse model
     #[command(
         before_help = GARNET,
@@ -195,6 +211,13 @@ enum Export {
         help_template = PAGE
     )]
     Driving(WithOut<DrivingArgs>),
+    /// Sepsis simulator
+    #[command(
+        before_help = SEPSIS,
+        after_help = "Examples:\n  coirl domain export sepsis --out sepsis.npz\n  coirl domain export sepsis --masked --dynamics clusters --out sepsis.safetensors",
+        help_template = PAGE
+    )]
+    Sepsis(WithOut<SepsisArgs>),
     /// Random sparse model
     #[command(
         before_help = GARNET,
@@ -221,6 +244,7 @@ pub(crate) fn run(args: DomainArgs, global: &Global) -> Result<Outcome, Failure>
             let domain = match domain {
                 Show::Grid(args) => Domain::Grid(args),
                 Show::Driving(args) => Domain::Driving(args),
+                Show::Sepsis(args) => Domain::Sepsis(args),
                 Show::Garnet(args) => Domain::Garnet(args),
             };
             show(&domain, global)?;
@@ -229,6 +253,7 @@ pub(crate) fn run(args: DomainArgs, global: &Global) -> Result<Outcome, Failure>
             let (domain, out) = match domain {
                 Export::Grid(args) => (Domain::Grid(args.domain), args.out),
                 Export::Driving(args) => (Domain::Driving(args.domain), args.out),
+                Export::Sepsis(args) => (Domain::Sepsis(args.domain), args.out),
                 Export::Garnet(args) => (Domain::Garnet(args.domain), args.out),
             };
             export(&domain, out, global)?;
@@ -237,6 +262,7 @@ pub(crate) fn run(args: DomainArgs, global: &Global) -> Result<Outcome, Failure>
             let (domain, expert) = match domain {
                 Demonstrate::Grid(args) => (Domain::Grid(args.domain), args.expert),
                 Demonstrate::Driving(args) => (Domain::Driving(args.domain), args.expert),
+                Demonstrate::Sepsis(args) => (Domain::Sepsis(args.domain), args.expert),
                 Demonstrate::Garnet(args) => (Domain::Garnet(args.domain), args.expert),
             };
             demonstrate(&domain, &expert, global)?;
@@ -257,14 +283,21 @@ fn list(global: &Global) -> Result<(), Failure> {
 fn show(domain: &Domain, global: &Global) -> Result<(), Failure> {
     let model = domain.build(global.seed)?;
     let summary = Summary::of(&model)?;
+    let expert = domain.expert_in_numbers(&model)?;
     if global.json {
-        let line = serde_json::to_string(&summary).map_err(std::io::Error::from)?;
-        return to_stdout(|out| Ok(writeln!(out, "{line}")?));
+        let mut object = serde_json::to_value(&summary).map_err(std::io::Error::from)?;
+        if let (Some(fields), Some(expert)) = (object.as_object_mut(), &expert) {
+            fields.insert("expert".into(), serde_json::to_value(expert).map_err(std::io::Error::from)?);
+        }
+        return to_stdout(|out| Ok(writeln!(out, "{object}")?));
     }
     let name = domain.name();
     to_terminal(|out| {
         text::title(out, &model.names().model)?;
         summary.write(out)?;
+        if let Some(expert) = &expert {
+            expert.write(out)?;
+        }
         writeln!(out)?;
         text::title(out, "Try")?;
         if Domain::named(name).as_ref() == Some(domain) {

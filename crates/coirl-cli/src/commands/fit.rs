@@ -4,13 +4,13 @@ use crate::arguments::{Global, PAGE};
 use crate::destination::{note, to_file, to_stdout, to_terminal};
 use crate::failure::{Failure, Outcome};
 use crate::fitting::{
-    CHECKPOINT, Data, DataArgs, FITTED, METHODS, MethodArgs, OutputFolder, Report, Source, SourceData, Watcher,
-    mapping_of, on_interrupt, picture,
+    CHECKPOINT, Data, DataArgs, DynamicsArgs, FITTED, LEARNED_MODEL, METHODS, MethodArgs, OutputFolder, Report, Source,
+    SourceData, Watcher, mapping_of, on_interrupt, picture,
 };
 use crate::numbers::full;
 use crate::tables::Table;
 use clap::Args;
-use coirl::artifact::{read_checkpoint, write_fitted};
+use coirl::artifact::{read_checkpoint, write_fitted, write_model};
 use coirl::demos::SimulatedExpert;
 use coirl::evaluate::Examination;
 use coirl::learn::{self, Checkpoint, Fitted, Problem, Settings, Status, Stop, Watch};
@@ -53,6 +53,8 @@ Examples:
   coirl fit --model model.npz --contexts contexts.parquet \\
       --trajectories paths.parquet --true-mapping truth.csv \\
       --test-contexts test.csv
+  coirl fit --model model.npz --contexts contexts.csv \\
+      --trajectories paths.csv --learn-dynamics pooled --prior 2
   coirl info coirl-fit/fitted.safetensors
 
 Exit status: as always, and 130 after Ctrl-C, with a checkpoint in --out.",
@@ -66,6 +68,8 @@ Exit status: as always, and 130 after Ctrl-C, with a checkpoint in --out.",
 pub(crate) struct FitArgs {
     #[command(flatten)]
     data: DataArgs,
+    #[command(flatten)]
+    dynamics: DynamicsArgs,
     #[command(flatten)]
     method: MethodArgs,
     #[command(flatten)]
@@ -120,17 +124,54 @@ struct OutputArgs {
     record_every: Option<u64>,
 }
 
+impl FitArgs {
+    /// The settings of a run on this problem, and how much worse than the expert is good enough.
+    fn settings(&self, problem: &Problem<'_>, seed: u64) -> Result<(Settings, f64), Failure> {
+        let (method, tolerance) = self.method.resolve(self.method.entry()?, problem.sum_bound()?)?;
+        let per_pass = self.method.batch().steps_per_pass(problem.len());
+        let steps = self.run.steps.or(self.run.passes.map(|n| n.saturating_mul(per_pass)));
+        let mapping = |path: &PathBuf| mapping_of(problem.model(), problem.dimension(), Table::read(path, "mapping")?);
+        let settings = Settings {
+            seed,
+            stop: Stop {
+                max_steps: steps,
+                loss: self.run.stop_loss,
+                gap: self.run.stop_gap,
+                patience: self.run.validation.map(|_| self.run.patience.unwrap_or(PATIENCE)),
+            },
+            initial: self.run.initial.as_ref().map(mapping).transpose()?.map(|mapping| mapping.values().to_vec()),
+            record_every: self
+                .output
+                .record_every
+                .unwrap_or_else(|| steps.unwrap_or(problem.len() as u64).div_ceil(RECORDS).max(LEAST_BETWEEN_RECORDS)),
+            ..Settings::new(method)
+        };
+        Ok((settings, tolerance))
+    }
+}
+
 pub(crate) fn run(args: &FitArgs, global: &Global) -> Result<Outcome, Failure> {
     let began = Instant::now();
     let entry = args.method.entry()?;
     let origin = Source { data: args.data.anchored()?, seed: global.seed, validation: args.run.validation };
-    let SourceData { data: Data { model, estimator, truth, source, .. }, train, validation } = origin.open()?;
-    let validation = validation.map(|kept| Problem::validation(&model, &kept, &estimator)).transpose()?;
-    let problem = Problem::new(&model, &train, &estimator)?;
-    let (method, tolerance) = args.method.resolve(entry, problem.sum_bound()?)?;
-    let expert = match &truth {
-        Some(truth) if entry.interactive => {
-            Some(SimulatedExpert::new(&model, truth.mapping.clone(), tolerance, global.seed)?)
+    let SourceData { data: Data { model: given, estimator, truth, source, .. }, train, validation } = origin.open()?;
+    let examination =
+        truth.as_ref().map(|truth| Examination::new(&given, &truth.mapping, truth.contexts.clone())).transpose()?;
+    let of_round = |problem: &Problem<'_>| Ok(args.settings(problem, global.seed)?.0);
+    let learned = args.dynamics.learn(&given, &train, &estimator, global.seed, examination.as_ref(), of_round)?;
+    let model = learned.as_ref().map_or(Ok(&given), |learned| learned.model())?;
+    let validation = validation.map(|kept| Problem::validation(model, &kept, &estimator)).transpose()?;
+    let problem = Problem::new(model, &train, &estimator)?;
+    let (settings, tolerance) = args.settings(&problem, global.seed)?;
+    let settings = learned.as_ref().map_or(Ok(settings.clone()), |learned| learned.settings(&settings))?;
+    let expert = match (&truth, &learned) {
+        (Some(truth), None) if entry.interactive => {
+            Some(SimulatedExpert::new(model, truth.mapping.clone(), tolerance, global.seed)?)
+        }
+        (Some(_), Some(_)) if entry.interactive => {
+            // A simulated expert would act in the learned dynamics, as no expert did.
+            note(global.quiet, "with --learn-dynamics the expert that is asked is the record, not a simulation");
+            None
         }
         _ => None,
     };
@@ -138,31 +179,15 @@ pub(crate) fn run(args: &FitArgs, global: &Global) -> Result<Outcome, Failure> {
         Some(expert) => problem.with_expert(expert),
         None => problem,
     };
-    let steps =
-        args.run.steps.or(args.run.passes.map(|n| n.saturating_mul(args.method.batch().steps_per_pass(problem.len()))));
-    let initial = args.run.initial.as_deref().map(|path| {
-        mapping_of(&model, problem.dimension(), Table::read(path, "mapping")?).map(|mapping| mapping.values().to_vec())
-    });
-    let settings = Settings {
-        seed: global.seed,
-        stop: Stop {
-            max_steps: steps,
-            loss: args.run.stop_loss,
-            gap: args.run.stop_gap,
-            patience: validation.as_ref().map(|_| args.run.patience.unwrap_or(PATIENCE)),
-        },
-        initial: initial.transpose()?,
-        record_every: args
-            .output
-            .record_every
-            .unwrap_or_else(|| steps.unwrap_or(problem.len() as u64).div_ceil(RECORDS).max(LEAST_BETWEEN_RECORDS)),
-        ..Settings::new(method)
-    };
     let scored_on = truth.as_ref().map(|truth| {
-        let which = if truth.held_out { "test contexts" } else { "contexts that were learned from" };
-        format!("on {} {which}", truth.contexts.len())
+        let n = truth.contexts.len();
+        match (&learned, truth.held_out) {
+            (None, true) => format!("on {n} test contexts"),
+            (None, false) => format!("on {n} contexts that were learned from"),
+            (Some(_), true) => format!("in --model, {n} test contexts"),
+            (Some(_), false) => format!("in --model, {n} contexts learned from"),
+        }
     });
-    let examination = truth.map(|truth| Examination::new(&model, &truth.mapping, truth.contexts)).transpose()?;
     let watch = Watch { examination: examination.as_ref(), validation: validation.as_ref() };
 
     let extra_history = args.output.history.as_ref().and_then(Option::as_deref);
@@ -197,13 +222,26 @@ pub(crate) fn run(args: &FitArgs, global: &Global) -> Result<Outcome, Failure> {
     let validation_loss =
         validation.as_ref().zip(fitted.mapping().ok()).map(|(problem, mapping)| problem.unit_loss(mapping.values()));
     let validation_loss = validation_loss.transpose()?.flatten();
-    let files = write_files(&folder, &fitted, entry.name, extra_history)?;
+    let mut files = write_files(&folder, &fitted, entry.name, extra_history)?;
+    let own_model = folder.file(LEARNED_MODEL);
+    let origin = if learned.is_some() {
+        write_model(&own_model, model)?;
+        files.insert("dynamics", own_model.display().to_string());
+        let path = std::path::absolute(&own_model).map_err(|error| Failure::in_file(&own_model, error))?;
+        Source { data: origin.data.in_model(path), ..origin }
+    } else {
+        // Dynamics that an earlier run left there are not this run's.
+        let _ = std::fs::remove_file(&own_model);
+        origin
+    };
     origin.write(folder.path())?;
     let names = files.values().filter_map(|path| Path::new(path).file_name()?.to_str());
     let written = names.chain(["source.json"]).collect::<Vec<_>>().join(", ");
     // Only what another run left behind can be missing here.
     let _ = std::fs::remove_file(&checkpoint_file);
-    let report = Report::new(entry.name, &source, &fitted, score, validation_loss, files);
+    let dynamics = learned.as_ref().map(|learned| learned.report(&fitted, examination.as_ref())).transpose()?;
+    dynamics.iter().flat_map(|dynamics| dynamics.notes()).for_each(|line| note(global.quiet, line));
+    let report = Report::new(entry.name, &source, &fitted, score, validation_loss, files).with_dynamics(dynamics);
     if global.json {
         let line = serde_json::to_string(&report).map_err(std::io::Error::from)?;
         to_stdout(|out| Ok(writeln!(out, "{line}")?))?;
@@ -285,9 +323,13 @@ fn write_files(
         model => format!("{model}, {method}"),
     };
     let svg = folder.file("fit.svg");
-    let image = picture(&fitted.history, &title);
-    to_file(&svg, |out| Ok(out.write_all(image.as_bytes())?))?;
-    written("picture", svg);
+    match picture(&fitted.history, &title) {
+        Some(image) => {
+            to_file(&svg, |out| Ok(out.write_all(image.as_bytes())?))?;
+            written("picture", svg);
+        }
+        None => drop(std::fs::remove_file(&svg)),
+    }
     let artifact = folder.file(FITTED);
     write_fitted(&artifact, fitted)?;
     written("fitted", artifact);

@@ -3,7 +3,7 @@
 use crate::arguments::{Global, PAGE};
 use crate::destination::{to_stdout, to_terminal};
 use crate::failure::{Failure, Outcome};
-use crate::fitting::{rows_of_mapping, status_in_words, write_mapping};
+use crate::fitting::{agent_in_words, rows_of_mapping, status_in_words, write_mapping};
 use crate::numbers::{bytes, count, short};
 use crate::summary::Summary;
 use crate::text;
@@ -122,12 +122,20 @@ fn show_fitted(path: &Path, global: &Global) -> Result<Outcome, Failure> {
         let used = format!("{} demonstrations, {} plans", fitted.demonstrations, fitted.planner_calls);
         text::pair(out, "used", &used)?;
         let loss = |loss: Option<f64>| loss.map_or("not known".into(), short);
+        text::pair(out, "agent", &format!("{}: {}", fitted.agent.kind(), agent_in_words(&fitted.agent)))?;
         text::pair(out, "loss", &loss(certificate.loss))?;
         if certificate.last_iterate_loss.is_some() {
             text::pair(out, "", &format!("{} of the last iterate", loss(certificate.last_iterate_loss)))?;
         }
         let limit = certificate.bound.map_or(String::new(), |bound| format!("{}: ", short(bound)));
         text::pair(out, "bound", &format!("{limit}{}", certificate.bound_says))?;
+        if let Some(distance) = certificate.distance {
+            text::pair(out, "distance", &format!("{} from the expert's feature expectations", short(distance)))?;
+        }
+        if let Some(game) = &certificate.game_value {
+            let between = format!("between {} and {}: {}", short(game.lower), short(game.upper), game.says);
+            text::pair(out, "game value", &between)?;
+        }
         if let Some(gap) = certificate.gap {
             text::pair(out, "gap", &short(gap))?;
         }

@@ -90,6 +90,12 @@ impl DataArgs {
         self.model.as_deref().unwrap_or(Path::new(shipped::DOMAIN))
     }
 
+    /// The same data in another model.
+    pub(crate) fn in_model(mut self, model: PathBuf) -> Self {
+        self.model = Some(model);
+        self
+    }
+
     /// The same data whatever folder a command is run in. Names of domains stay as they are.
     pub(crate) fn anchored(&self) -> Result<Self, Failure> {
         let mut anchored = self.clone();

@@ -2,6 +2,9 @@
 
 use crate::failure::Failure;
 use clap::{Args, ValueEnum};
+use coirl::baselines::{
+    Cloning, FrankWolfe, Majority, MaxMargin, MaximumEntropy, Mwal, NearestContext, Projection, States, Uniform,
+};
 use coirl::learn::{
     Adaptive, Average, Batch, BatchEllipsoid, Bundle, CuttingPlane, Ellipsoid, EvolutionStep, EvolutionStrategies,
     Geometry, Method, MirrorDescent, Policies, ReplayedDescent, ReplayedEvolution, StepSize,
@@ -18,6 +21,8 @@ pub(crate) struct Entry {
     pub(crate) about: &'static str,
     /// Whether it asks an expert about one context after the other; with a true mapping that is a simulated one.
     pub(crate) interactive: bool,
+    /// The options of single methods that it has.
+    takes: &'static [&'static str],
     /// From what was typed, and how much worse than the best an agent may be.
     build: fn(&MethodArgs, f64) -> Result<Method, Failure>,
 }
@@ -71,7 +76,86 @@ pub(crate) const METHODS: &[Entry] = &[
         args.plain()?;
         Ok(Method::ReplayedEvolution(ReplayedEvolution::default()))
     })),
+    takes(
+        &[LARGE_MDP],
+        entry("projection", "apprenticeship learning, as the paper compares with", |args, _| {
+            args.plain()?;
+            Ok(Method::Projection(Projection { states: args.states() }))
+        }),
+    ),
+    takes(
+        &[LARGE_MDP],
+        entry("max-margin", "the same by quadratic programmes: fewest plans", |args, _| {
+            args.plain()?;
+            Ok(Method::MaxMargin(MaxMargin { states: args.states() }))
+        }),
+    ),
+    takes(
+        &[LARGE_MDP],
+        entry("frank-wolfe", "the same with away steps: a linear rate", |args, _| {
+            args.plain()?;
+            Ok(Method::FrankWolfe(FrankWolfe { states: args.states() }))
+        }),
+    ),
+    takes(
+        &[LARGE_MDP, POSITIVE],
+        entry("mwal", "the same by multiplicative weights, with a bound", |args, _| {
+            args.without_schedule()?;
+            let step_multiplier = args.step_multiplier.unwrap_or(1.0);
+            Ok(Method::Mwal(Mwal { states: args.states(), signed: !args.positive, step_multiplier }))
+        }),
+    ),
+    takes(
+        &[TEMPERATURE, PENALTY, GREEDY],
+        entry("max-entropy", "baseline: maximum-entropy IRL, a stochastic policy", |args, _| {
+            Ok(Method::MaximumEntropy(args.maximum_entropy()?))
+        }),
+    ),
+    takes(
+        &[TEMPERATURE, PENALTY, GREEDY],
+        entry("max-entropy-per-context", "the same, context by context; the nearest acts", |args, _| {
+            Ok(Method::MaximumEntropyPerContext(args.maximum_entropy()?))
+        }),
+    ),
+    takes(
+        &[PENALTY, GREEDY, COMPONENTS],
+        entry("bc", "baseline: behavioural cloning, from trajectories", |args, _| {
+            args.plain()?;
+            let defaults = Cloning::default();
+            let penalty = args.penalty.unwrap_or(defaults.penalty);
+            Ok(Method::Cloning(Cloning {
+                penalty,
+                components: args.components,
+                most_probable: args.greedy,
+                ..defaults
+            }))
+        }),
+    ),
+    entry("majority", "baseline: the action seen most often in a state", |args, _| {
+        args.plain()?;
+        Ok(Method::Majority(Majority {}))
+    }),
+    entry("nearest", "baseline: what was seen in the nearest context", |args, _| {
+        args.plain()?;
+        Ok(Method::NearestContext(NearestContext {}))
+    }),
+    entry("uniform", "baseline: any action", |args, _| {
+        args.plain()?;
+        Ok(Method::Uniform(Uniform {}))
+    }),
 ];
+
+const TEMPERATURE: &str = "--temperature";
+const PENALTY: &str = "--penalty";
+const GREEDY: &str = "--greedy";
+const COMPONENTS: &str = "--components";
+const LARGE_MDP: &str = "--large-mdp";
+const POSITIVE: &str = "--positive";
+
+/// The entry of a method that has options of its own.
+const fn takes(takes: &'static [&'static str], entry: Entry) -> Entry {
+    Entry { takes, ..entry }
+}
 
 /// The entry of a method that asks an expert.
 const fn asks(entry: Entry) -> Entry {
@@ -83,7 +167,7 @@ const fn entry(
     about: &'static str,
     build: fn(&MethodArgs, f64) -> Result<Method, Failure>,
 ) -> Entry {
-    Entry { name, about, interactive: false, build }
+    Entry { name, about, interactive: false, takes: &[], build }
 }
 
 #[derive(Debug, Args)]
@@ -116,6 +200,12 @@ pub(crate) struct MethodArgs {
     /// Return the mean of the iterates before each step (the theorem), after each step (the published code), or the last
     #[arg(long, value_name = "WHICH", value_enum, default_value_t = AverageArg::After)]
     average: AverageArg,
+    /// Plan for projection, max-margin, frank-wolfe and mwal in one process with all contexts in its state, as published
+    #[arg(long)]
+    large_mdp: bool,
+    /// No weight of the reward that mwal guards against is negative
+    #[arg(long)]
+    positive: bool,
     /// How much value an agent may miss before an expert objects [default: 1e-3 of the largest value]
     #[arg(long, value_name = "E", allow_negative_numbers = true)]
     tolerance: Option<f64>,
@@ -125,6 +215,18 @@ pub(crate) struct MethodArgs {
     /// Transitions of a roll-out of batch-ellipsoid [default: the theorem's]
     #[arg(long, value_name = "H")]
     roll_out_length: Option<usize>,
+    /// What a unit of entropy is worth to max-entropy [default: 1]
+    #[arg(long, value_name = "T", allow_negative_numbers = true)]
+    temperature: Option<f64>,
+    /// Weight of the squared norm in max-entropy [default: 1e-4] and bc [default: 1e-3]
+    #[arg(long, value_name = "L", allow_negative_numbers = true)]
+    penalty: Option<f64>,
+    /// Components of the dynamics that describe a state to bc [default: at most 16]
+    #[arg(long, value_name = "N")]
+    components: Option<usize>,
+    /// Take the best action (max-entropy) or the likeliest (bc) instead of drawing one
+    #[arg(long)]
+    greedy: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -150,8 +252,27 @@ impl MethodArgs {
 
     /// The method with its settings; `scale` is the largest value there can be.
     pub(crate) fn resolve(&self, entry: &Entry, scale: f64) -> Result<(Method, f64), Failure> {
+        let given = [
+            (TEMPERATURE, self.temperature.is_some()),
+            (PENALTY, self.penalty.is_some()),
+            (GREEDY, self.greedy),
+            (COMPONENTS, self.components.is_some()),
+            (LARGE_MDP, self.large_mdp),
+            (POSITIVE, self.positive),
+        ];
+        if let Some((flag, _)) = given.iter().find(|(flag, given)| *given && !entry.takes.contains(flag)) {
+            let with: Vec<&str> =
+                METHODS.iter().filter(|other| other.takes.contains(flag)).map(|other| other.name).collect();
+            let with = with.join(", ");
+            return Err(Failure::refused(format!("--method {} has no {flag}; these have: {with}", entry.name)));
+        }
         let tolerance = self.tolerance.unwrap_or(RELATIVE_TOLERANCE * scale);
         Ok(((entry.build)(self, tolerance)?, tolerance))
+    }
+
+    /// How apprentices plan in the large MDP.
+    fn states(&self) -> States {
+        if self.large_mdp { States::Joint } else { States::Separate }
     }
 
     /// Which demonstrations a step looks at.
@@ -167,10 +288,36 @@ impl MethodArgs {
     /// Refuses options of methods that step.
     fn plain(&self) -> Result<(), Failure> {
         self.without_step_size()?;
+        self.without_batches()
+    }
+
+    fn without_batches(&self) -> Result<(), Failure> {
         if self.batch() == Batch::InOrder {
             return Ok(());
         }
         Err(Failure::refused(format!("--method {} has no batches to set", self.method)))
+    }
+
+    fn maximum_entropy(&self) -> Result<MaximumEntropy, Failure> {
+        self.plain()?;
+        let defaults = MaximumEntropy::default();
+        Ok(MaximumEntropy {
+            temperature: self.temperature.unwrap_or(defaults.temperature),
+            penalty: self.penalty.unwrap_or(defaults.penalty),
+            greedy: self.greedy,
+            ..defaults
+        })
+    }
+
+    /// Refuses every option of methods that step but the factor on the theory's step.
+    fn without_schedule(&self) -> Result<(), Failure> {
+        if self.step_size.is_some() || self.constant_step || self.average != AverageArg::After {
+            return Err(Failure::refused(format!(
+                "--method {} has the theory's constant step and an average of its own; it takes --step-multiplier",
+                self.method
+            )));
+        }
+        self.without_batches()
     }
 
     fn evolution(&self, defaults: EvolutionStrategies) -> Result<Method, Failure> {

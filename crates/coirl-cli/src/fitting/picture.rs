@@ -1,4 +1,5 @@
-//! The run as a picture: the loss against the steps and, where a truth is known, the value against the expert's.
+//! The run as a picture: the loss against the steps, or the distance from the expert or how well actions are explained where there is
+//! no loss, and the value against the expert's where a truth is known.
 
 use coirl::learn::Record;
 use kuva::TickFormat;
@@ -10,28 +11,51 @@ const HEIGHT: f64 = 340.0;
 /// Values above this share of the expert's are told apart by more than whole percents.
 const CLOSE: f64 = 0.9;
 
-/// The SVG. Lines differ in their dashes and not only in colour, so that it can be printed.
-pub(crate) fn picture(history: &[Record], title: &str) -> String {
-    let mut panels: Vec<(Vec<Plot>, Layout)> = vec![losses(history)];
-    panels.extend(values(history));
+/// The SVG; nothing where there is nothing to draw. Lines differ in their dashes and not only in colour, so that it can be printed.
+pub(crate) fn picture(history: &[Record], title: &str) -> Option<String> {
+    let panels: Vec<(Vec<Plot>, Layout)> =
+        losses(history).or_else(|| likelihood(history)).into_iter().chain(values(history)).collect();
     let columns = panels.len();
+    if columns == 0 {
+        return None;
+    }
     let (plots, layouts): (Vec<Vec<Plot>>, Vec<Layout>) = panels.into_iter().unzip();
     let figure = Figure::new(1, columns).with_title(title).with_title_size(16).with_cell_size(WIDTH, HEIGHT);
-    SvgBackend::new().render_scene(&figure.with_plots(plots).with_layouts(layouts).render())
+    Some(SvgBackend::new().render_scene(&figure.with_plots(plots).with_layouts(layouts).render()))
 }
 
-/// Losses on a logarithmic axis where that is possible.
-fn losses(history: &[Record]) -> (Vec<Plot>, Layout) {
+/// Losses, or distances where no mapping has a loss, on a logarithmic axis where that is possible.
+fn losses(history: &[Record]) -> Option<(Vec<Plot>, Layout)> {
     let series = [
         ("on the demonstrations", points(history, |record| record.loss)),
         ("validation", points(history, |record| record.validation_loss)),
         ("test contexts", points(history, |record| record.score.and_then(|score| score.held_out_loss))),
     ];
+    let distances = points(history, |record| record.distance);
+    let lossless = series.iter().all(|(_, points)| points.is_empty());
+    let (series, label) = if lossless && !distances.is_empty() {
+        ([("mixed policy", distances), ("", Vec::new()), ("", Vec::new())], "distance from the expert's μ")
+    } else {
+        (series, "loss per ‖W‖")
+    };
     let positive = series.iter().flat_map(|(_, points)| points).all(|point| point.1 > 0.0);
     let plots = lines(series);
-    let layout = layout(&plots, "loss per ‖W‖");
+    if plots.is_empty() {
+        return None;
+    }
+    let layout = layout(&plots, label);
     let layout = if positive { layout.with_log_y() } else { layout };
-    (plots, layout)
+    Some((plots, layout))
+}
+
+/// How well the demonstrated actions are explained.
+fn likelihood(history: &[Record]) -> Option<(Vec<Plot>, Layout)> {
+    let plots = lines([("log-likelihood of an action", points(history, |record| record.log_likelihood))]);
+    if plots.is_empty() {
+        return None;
+    }
+    let layout = layout(&plots, "log-likelihood").with_legend_position(LegendPosition::InsideBottomRight);
+    Some((plots, layout))
 }
 
 fn values(history: &[Record]) -> Option<(Vec<Plot>, Layout)> {

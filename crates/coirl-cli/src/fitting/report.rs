@@ -1,8 +1,10 @@
 //! What a run came to: a small table for people, one object for programs.
 
+use super::dynamics::LearnedDynamics;
 use crate::failure::Failure;
 use crate::numbers::{bound, count, short};
 use crate::text;
+use coirl::agent::Agent;
 use coirl::evaluate::Score;
 use coirl::learn::{Fitted, RunCertificate, Status};
 use serde::Serialize;
@@ -26,6 +28,10 @@ pub(crate) struct Report<'a> {
     #[serde(flatten)]
     certificate: &'a RunCertificate,
     #[serde(skip_serializing_if = "Option::is_none")]
+    log_likelihood: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    training_accuracy: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     validation_loss: Option<f64>,
     #[serde(flatten)]
     score: Option<Score>,
@@ -39,6 +45,9 @@ pub(crate) struct Report<'a> {
     seed: u64,
     digest: &'a str,
     files: BTreeMap<&'static str, String>,
+    /// What the dynamics were learned from, where they were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dynamics: Option<LearnedDynamics>,
     #[serde(skip)]
     fitted: &'a Fitted,
 }
@@ -59,6 +68,8 @@ impl<'a> Report<'a> {
             demonstrations: fitted.demonstrations,
             planner_calls: fitted.planner_calls,
             certificate: &fitted.certificate,
+            log_likelihood: fitted.history.last().and_then(|record| record.log_likelihood),
+            training_accuracy: fitted.history.last().and_then(|record| record.training_accuracy),
             validation_loss,
             score: score.as_ref().map(|(score, _)| *score),
             scored_on: score.map(|(_, on)| on),
@@ -68,8 +79,14 @@ impl<'a> Report<'a> {
             seed: fitted.settings.seed,
             digest: &fitted.digest,
             files,
+            dynamics: None,
             fitted,
         }
+    }
+
+    /// The same with what is known of learned dynamics.
+    pub(crate) fn with_dynamics(self, dynamics: Option<LearnedDynamics>) -> Self {
+        Self { dynamics, ..self }
     }
 
     pub(crate) fn write(&self, out: &mut dyn Write, taken: Duration) -> Result<(), Failure> {
@@ -77,8 +94,11 @@ impl<'a> Report<'a> {
         let mut rows: Vec<Vec<String>> = Vec::new();
         let mut row = |what: &str, number: String, remark: &str| rows.push(vec![what.into(), number, remark.into()]);
         row("method", self.method.into(), "");
+        row("agent", self.agent.into(), &agent_in_words(&self.fitted.agent));
         let on = self.scored_on.as_deref().unwrap_or_default();
         match (self.score, self.validation_loss) {
+            // Without a mapping there is no loss, held out or not.
+            _ if self.mapping.is_none() => {}
             (Some(score), _) => row("held-out loss", score.held_out_loss.map_or("–".into(), short), on),
             (None, Some(loss)) => row("held-out loss", short(loss), "on the validation demonstrations"),
             (None, None) => row("held-out loss", "–".into(), "give --true-mapping or --validation"),
@@ -97,17 +117,37 @@ impl<'a> Report<'a> {
             row("accuracy", percent(score.accuracy), "states with the expert's action");
             row("optimal actions", percent(score.optimal_accuracy), "states with an action as good");
         }
+        if self.mapping.is_none() && self.score.is_none() {
+            row("value", "–".into(), "give --true-mapping to know it");
+        }
+        if let Some(log_likelihood) = self.log_likelihood {
+            row("log-likelihood", short(log_likelihood), "per demonstrated action");
+        }
+        if let Some(share) = self.training_accuracy {
+            row("demonstrated actions", percent(share), "taken by the agent as well");
+        }
         row("demonstrations used", count(self.demonstrations as usize), "");
         row("planner calls", count(self.planner_calls as usize), "of the learner, not of the scores");
         row("steps", count(self.steps as usize), status_in_words(self.status));
         if let Some(most) = self.certificate.bound {
             row("bound", short(most), "see below");
         }
+        if let Some(distance) = self.certificate.distance {
+            row("distance", short(distance), "from the expert's expectations");
+        }
+        if let Some(game) = &self.certificate.game_value {
+            row("game value", short(game.lower), &format!("of the agent; of none more than {}", short(game.upper)));
+        }
         if let Some(gap) = self.certificate.gap {
-            row("gap", short(gap), "to the least possible loss, at most");
+            let played = self.certificate.game_value.is_some();
+            let what = if played { "to the value of the game, at most" } else { "to the least possible loss, at most" };
+            row("gap", short(gap), what);
         }
         if self.certificate.bias_bound > 0.0 {
             row("bias", bound(self.certificate.bias_bound), "of estimated expectations, at most");
+        }
+        for (what, number, remark) in self.dynamics.iter().flat_map(LearnedDynamics::rows) {
+            row(what, number, &remark);
         }
         row("seconds", format!("{:.2}", taken.as_secs_f64()), "");
         text::table(out, &["", "", ""], &[1], rows)?;
@@ -115,7 +155,25 @@ impl<'a> Report<'a> {
         if self.certificate.bound.is_some() {
             writeln!(out, "\nbound: {}", self.certificate.bound_says)?;
         }
+        if let Some(game) = &self.certificate.game_value {
+            writeln!(out)?;
+            text::pair(out, "game", &game.says)?;
+        }
         Ok(())
+    }
+}
+
+/// How an agent acts.
+pub(crate) fn agent_in_words(agent: &Agent) -> String {
+    match agent {
+        Agent::Planned(_) => "plans for the mapping".into(),
+        Agent::Mixed(mixture) => format!("draws one of {} rewards per episode", mixture.shares().len()),
+        Agent::Soft(_) => "draws actions, good ones more often".into(),
+        Agent::Nearest(_) => "acts on the reward of the nearest context".into(),
+        Agent::Cloned(_) => "scores actions by context and state".into(),
+        Agent::Copied(_) => "does what was seen in the nearest context".into(),
+        Agent::Fixed(_) => "one action per state, whatever the context".into(),
+        Agent::Uniform => "any admissible action".into(),
     }
 }
 
@@ -157,7 +215,7 @@ pub(crate) fn status_in_words(status: Status) -> &'static str {
 }
 
 /// "99.985 %" rather than "100.0 %" for what is not all.
-fn percent(share: f64) -> String {
+pub(super) fn percent(share: f64) -> String {
     if share.is_nan() {
         return "–".into();
     }

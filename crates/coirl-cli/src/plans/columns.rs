@@ -95,7 +95,7 @@ pub(crate) fn first_action(policy: &Policy, state: usize) -> Option<usize> {
     let actions = match policy {
         Policy::Stationary(actions) => actions,
         Policy::Staged(stages) => stages.first()?,
-        Policy::Stochastic(_) => return None,
+        Policy::Stochastic(_) | Policy::StagedStochastic(_) => return None,
     };
     actions.get(state).map(|action| action.index())
 }

@@ -29,6 +29,7 @@ enum Actions<'a> {
     Stationary(&'a [ActionId]),
     Staged(&'a [Vec<ActionId>]),
     Stochastic(&'a [f64]),
+    StagedStochastic(&'a [Vec<f64>]),
 }
 
 impl<'a> Record<'a> {
@@ -42,6 +43,7 @@ impl<'a> Record<'a> {
                 Policy::Stationary(actions) => Actions::Stationary(actions),
                 Policy::Staged(stages) => Actions::Staged(stages),
                 Policy::Stochastic(probabilities) => Actions::Stochastic(probabilities),
+                Policy::StagedStochastic(stages) => Actions::StagedStochastic(stages),
             },
             values: plan.values.as_deref(),
             certificate: &plan.certificate,

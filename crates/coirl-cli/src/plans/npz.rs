@@ -82,7 +82,7 @@ impl PlanWriter for Arrays<'_> {
                 "policy" => match &plan.policy {
                     Policy::Stationary(actions) => spool.actions(actions)?,
                     Policy::Staged(stages) => stages.iter().try_for_each(|actions| spool.actions(actions))?,
-                    Policy::Stochastic(_) => {
+                    Policy::Stochastic(_) | Policy::StagedStochastic(_) => {
                         return Err(Failure::refused("a stochastic policy has no array of actions"));
                     }
                 },

@@ -61,10 +61,12 @@ impl PlanWriter for CsvRows<'_> {
 
 fn policy_text(policy: &Policy) -> String {
     let actions = |actions: &[ActionId]| joined(actions.iter().map(|action| action.0.to_string()));
+    let shares = |probabilities: &[f64]| joined(probabilities.iter().copied().map(full));
     match policy {
         Policy::Stationary(stationary) => actions(stationary),
         Policy::Staged(stages) => stages.iter().map(|stage| actions(stage)).collect::<Vec<_>>().join(" | "),
-        Policy::Stochastic(probabilities) => joined(probabilities.iter().copied().map(full)),
+        Policy::Stochastic(probabilities) => shares(probabilities),
+        Policy::StagedStochastic(stages) => stages.iter().map(|stage| shares(stage)).collect::<Vec<_>>().join(" | "),
     }
 }
 

@@ -134,7 +134,7 @@ pub(crate) fn action_counts(model: &Cmdp, policy: &Policy) -> String {
             Some(actions) => actions,
             None => return String::new(),
         },
-        Policy::Stochastic(_) => return "stochastic".into(),
+        Policy::Stochastic(_) | Policy::StagedStochastic(_) => return "stochastic".into(),
     };
     let mut counts = vec![0; model.n_actions()];
     stage.iter().for_each(|action| counts[action.index()] += 1);

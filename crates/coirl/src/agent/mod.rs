@@ -1,11 +1,21 @@
 //! What was learned, as a way to act: by planning for a reward, or otherwise. [`crate::evaluate::act`] turns it into policies.
 
+mod cloned;
+mod habits;
+mod known_contexts;
 mod mixture;
+mod soft;
 
+pub(crate) use cloned::scores;
+pub use cloned::{ClonedPolicy, Inputs, Standardisation};
+pub use habits::NearestActions;
+pub use known_contexts::KnownContexts;
 pub use mixture::Mixture;
+pub use soft::{NearestWeights, SoftMapping};
 
 use crate::error::{Error, Result};
 use crate::mapping::LinearMapping;
+use crate::model::ActionId;
 
 /// How to act in a context that nobody has seen.
 #[derive(Debug, Clone, PartialEq)]
@@ -14,6 +24,18 @@ pub enum Agent {
     Planned(LinearMapping),
     /// Draws one of several mappings when an episode begins, and plans for it.
     Mixed(Mixture),
+    /// Follows the soft policy of the reward that a mapping gives the context.
+    Soft(SoftMapping),
+    /// Acts on the reward of the nearest context that has one.
+    Nearest(NearestWeights),
+    /// Scores the actions by context and state.
+    Cloned(ClonedPolicy),
+    /// Does what was done in the nearest context that was seen.
+    Copied(NearestActions),
+    /// Takes one action per state, whatever the context.
+    Fixed(Vec<ActionId>),
+    /// Takes every admissible action with equal probability.
+    Uniform,
 }
 
 impl Agent {
@@ -22,6 +44,12 @@ impl Agent {
         match self {
             Agent::Planned(_) => "planned",
             Agent::Mixed(_) => "mixed",
+            Agent::Soft(_) => "soft",
+            Agent::Nearest(_) => "nearest",
+            Agent::Cloned(_) => "cloned",
+            Agent::Copied(_) => "copied",
+            Agent::Fixed(_) => "fixed",
+            Agent::Uniform => "uniform",
         }
     }
 
@@ -29,7 +57,8 @@ impl Agent {
     pub fn mapping(&self) -> Result<&LinearMapping> {
         match self {
             Agent::Planned(mapping) => Ok(mapping),
-            Agent::Mixed(_) => Err(Error::NoMapping { agent: self.kind() }),
+            Agent::Soft(soft) => Ok(soft.mapping()),
+            _ => Err(Error::NoMapping { agent: self.kind() }),
         }
     }
 }

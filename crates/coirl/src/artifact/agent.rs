@@ -1,9 +1,12 @@
 //! Agents as tensors, with a few words in the header about which agent it is.
 
 use super::safetensors::{Tensor, TensorFile, Values};
-use crate::agent::{Agent, Mixture};
+use crate::agent::{
+    Agent, ClonedPolicy, Inputs, KnownContexts, Mixture, NearestActions, NearestWeights, SoftMapping, Standardisation,
+};
 use crate::error::Result;
 use crate::mapping::LinearMapping;
+use crate::model::ActionId;
 use std::borrow::Cow;
 
 /// Which agent the tensors are, and its shape.
@@ -14,37 +17,111 @@ pub(super) enum AgentHeader {
     Planned { dimension: usize, n_features: usize },
     /// `shares`, F64 `[n, 1]`, and `mappings`, F64 `[n, d·k]`.
     Mixed { dimension: usize, n_features: usize, mappings: usize },
+    /// `mapping`, F64 `[d, k]`.
+    Soft { dimension: usize, n_features: usize, temperature: f64 },
+    /// `contexts`, F64 `[n, d]`, and `weights`, F64 `[n, k]`; planned for without a temperature.
+    Nearest { dimension: usize, n_features: usize, contexts: usize, temperature: Option<f64> },
+    /// `context_shift` and `context_scale`, F64 `[d]`, `state_inputs`, F64 `[states, m]`, and `coefficients`, F64
+    /// `[actions, inputs]`.
+    Cloned {
+        dimension: usize,
+        state_inputs: usize,
+        interactions: bool,
+        states: usize,
+        actions: usize,
+        most_probable: bool,
+    },
+    /// `contexts`, F64 `[n, d]`, and `actions`, U32 `[n, states]`.
+    Copied { dimension: usize, contexts: usize, states: usize },
+    /// `actions`, U32 `[states]`.
+    Fixed { states: usize },
+    /// Nothing.
+    Uniform {},
 }
 
 impl AgentHeader {
-    /// Numbers in a context, and features.
-    pub(super) fn shape(&self) -> (usize, usize) {
-        let (AgentHeader::Planned { dimension, n_features } | AgentHeader::Mixed { dimension, n_features, .. }) = *self;
-        (dimension, n_features)
+    /// Numbers in a context, and features, where the agent knows them.
+    pub(super) fn shape(&self) -> (Option<usize>, Option<usize>) {
+        match *self {
+            AgentHeader::Planned { dimension, n_features }
+            | AgentHeader::Mixed { dimension, n_features, .. }
+            | AgentHeader::Soft { dimension, n_features, .. }
+            | AgentHeader::Nearest { dimension, n_features, .. } => (Some(dimension), Some(n_features)),
+            AgentHeader::Cloned { dimension, .. } | AgentHeader::Copied { dimension, .. } => (Some(dimension), None),
+            AgentHeader::Fixed { .. } | AgentHeader::Uniform {} => (None, None),
+        }
     }
 }
 
 /// The agent, ready to be written.
 pub(super) fn to_tensors(agent: &Agent) -> (AgentHeader, Vec<Tensor<'_>>) {
-    let tensor = |name: &str, shape: [usize; 2], values| Tensor { name: name.into(), shape: shape.to_vec(), values };
     match agent {
         Agent::Planned(mapping) => {
             let (dimension, n_features) = (mapping.dimension(), mapping.n_features());
-            let values = Values::F64(Cow::Borrowed(mapping.values()));
-            let tensors = vec![tensor("mapping", [dimension, n_features], values)];
+            let tensors = vec![numbers("mapping", &[dimension, n_features], mapping.values())];
             (AgentHeader::Planned { dimension, n_features }, tensors)
         }
         Agent::Mixed(mixture) => {
             let first = &mixture.mappings()[0];
             let (dimension, n_features, n) = (first.dimension(), first.n_features(), mixture.shares().len());
             let all: Vec<f64> = mixture.mappings().iter().flat_map(LinearMapping::values).copied().collect();
+            let mappings = Values::F64(Cow::Owned(all));
             let tensors = vec![
-                tensor("shares", [n, 1], Values::F64(Cow::Borrowed(mixture.shares()))),
-                tensor("mappings", [n, dimension * n_features], Values::F64(Cow::Owned(all))),
+                numbers("shares", &[n, 1], mixture.shares()),
+                Tensor { name: "mappings".into(), shape: vec![n, dimension * n_features], values: mappings },
             ];
             (AgentHeader::Mixed { dimension, n_features, mappings: n }, tensors)
         }
+        Agent::Soft(soft) => {
+            let (mapping, temperature) = (soft.mapping(), soft.temperature());
+            let (dimension, n_features) = (mapping.dimension(), mapping.n_features());
+            let tensors = vec![numbers("mapping", &[dimension, n_features], mapping.values())];
+            (AgentHeader::Soft { dimension, n_features, temperature }, tensors)
+        }
+        Agent::Nearest(nearest) => {
+            let (known, n_features, temperature) = (nearest.contexts(), nearest.n_features(), nearest.temperature());
+            let (contexts, dimension) = (known.len(), known.dimension());
+            let tensors = vec![
+                numbers("contexts", &[contexts, dimension], known.values()),
+                numbers("weights", &[contexts, n_features], nearest.all_weights()),
+            ];
+            (AgentHeader::Nearest { dimension, n_features, contexts, temperature }, tensors)
+        }
+        Agent::Cloned(cloned) => {
+            let Inputs { dimension, n_state_inputs: state_inputs, interactions } = cloned.inputs();
+            let (states, actions) = (cloned.n_states(), cloned.n_actions());
+            let tensors = vec![
+                numbers("context_shift", &[dimension], &cloned.context().shift),
+                numbers("context_scale", &[dimension], &cloned.context().scale),
+                numbers("state_inputs", &[states, state_inputs], cloned.state_inputs()),
+                numbers("coefficients", &[actions, cloned.inputs().len()], cloned.coefficients()),
+            ];
+            let most_probable = cloned.most_probable();
+            (AgentHeader::Cloned { dimension, state_inputs, interactions, states, actions, most_probable }, tensors)
+        }
+        Agent::Copied(copied) => {
+            let (known, states) = (copied.contexts(), copied.n_states());
+            let (contexts, dimension) = (known.len(), known.dimension());
+            let tensors = vec![
+                numbers("contexts", &[contexts, dimension], known.values()),
+                chosen(&[contexts, states], copied.all_actions()),
+            ];
+            (AgentHeader::Copied { dimension, contexts, states }, tensors)
+        }
+        Agent::Fixed(actions) => {
+            (AgentHeader::Fixed { states: actions.len() }, vec![chosen(&[actions.len()], actions)])
+        }
+        Agent::Uniform => (AgentHeader::Uniform {}, Vec::new()),
     }
+}
+
+fn numbers<'a>(name: &str, shape: &[usize], values: &'a [f64]) -> Tensor<'a> {
+    Tensor { name: name.into(), shape: shape.to_vec(), values: Values::F64(Cow::Borrowed(values)) }
+}
+
+fn chosen(shape: &[usize], actions: &[ActionId]) -> Tensor<'static> {
+    let actions: Vec<u32> = actions.iter().map(|action| action.0).collect();
+    Tensor { name: "actions".into(), shape: shape.to_vec(), values: Values::U32(Cow::Owned(actions)) }
 }
 
 /// The agent of a file.
@@ -61,5 +138,32 @@ pub(super) fn from_tensors(header: &AgentHeader, tensors: &mut TensorFile) -> Re
             let mapping = |row: &[f64]| LinearMapping::new(dimension, n_features, row.to_vec());
             Ok(Agent::Mixed(Mixture::new(shares, values.chunks(width).map(mapping).collect::<Result<_>>()?)?))
         }
+        AgentHeader::Soft { dimension, n_features, temperature } => {
+            let values = tensors.tensor("mapping", &[dimension, n_features])?;
+            Ok(Agent::Soft(SoftMapping::new(LinearMapping::new(dimension, n_features, values)?, temperature)?))
+        }
+        AgentHeader::Nearest { dimension, n_features, contexts, temperature } => {
+            let known = KnownContexts::new(dimension, tensors.tensor("contexts", &[contexts, dimension])?)?;
+            let weights = tensors.tensor("weights", &[contexts, n_features])?;
+            Ok(Agent::Nearest(NearestWeights::new(known, weights, temperature)?))
+        }
+        AgentHeader::Cloned { dimension, state_inputs, interactions, states, actions, most_probable } => {
+            let inputs = Inputs { dimension, n_state_inputs: state_inputs, interactions };
+            let shift = tensors.tensor("context_shift", &[dimension])?;
+            let context = Standardisation { shift, scale: tensors.tensor("context_scale", &[dimension])? };
+            let of_states = tensors.tensor("state_inputs", &[states, state_inputs])?;
+            let coefficients = tensors.tensor("coefficients", &[actions, inputs.len()])?;
+            Ok(Agent::Cloned(ClonedPolicy::new(inputs, context, of_states, coefficients, most_probable)?))
+        }
+        AgentHeader::Copied { dimension, contexts, states } => {
+            let known = KnownContexts::new(dimension, tensors.tensor("contexts", &[contexts, dimension])?)?;
+            let actions: Vec<u32> = tensors.tensor("actions", &[contexts, states])?;
+            Ok(Agent::Copied(NearestActions::new(known, actions.into_iter().map(ActionId).collect())?))
+        }
+        AgentHeader::Fixed { states } => {
+            let actions: Vec<u32> = tensors.tensor("actions", &[states])?;
+            Ok(Agent::Fixed(actions.into_iter().map(ActionId).collect()))
+        }
+        AgentHeader::Uniform {} => Ok(Agent::Uniform),
     }
 }

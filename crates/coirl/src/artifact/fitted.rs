@@ -96,7 +96,10 @@ fn check_names(header: &Header<'_>) -> Result<(), String> {
     let (dimension, n_features) = header.agent.shape();
     let lists = [("feature", &header.names.features, n_features), ("context", &header.names.contexts, dimension)];
     for (what, names, n) in lists {
-        if !names.is_empty() && names.len() != n {
+        if let Some(n) = n
+            && !names.is_empty()
+            && names.len() != n
+        {
             return Err(format!("has {} {what} names for a mapping that has {n}", names.len()));
         }
     }

@@ -57,7 +57,7 @@ pub fn write_library(path: &Path, transfer: &Transfer<'_>) -> Result<()> {
         };
         let (coefficients, policy_of) = known.parts();
         add("contexts", vec![known.len(), dimension], Values::F64(Cow::Borrowed(coefficients)));
-        add("policy_of", vec![known.len()], Values::U32(policy_of));
+        add("policy_of", vec![known.len()], Values::U32(Cow::Borrowed(policy_of)));
         add("policies", vec![known.n_policies(), n_states], compact(known));
         if let Some(library) = part(transfer.knowledge(), i) {
             let (sums, scale) = library.sums();

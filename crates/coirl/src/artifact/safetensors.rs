@@ -433,7 +433,7 @@ pub(super) enum Values<'a> {
     F64(Cow<'a, [f64]>),
     /// Written in 64 bits.
     Usize(&'a [usize]),
-    U32(&'a [u32]),
+    U32(Cow<'a, [u32]>),
     U16(Vec<u16>),
     U8(Vec<u8>),
     Bool(Vec<bool>),
@@ -561,7 +561,7 @@ fn parts(model: &Cmdp) -> (Header, Vec<Tensor<'_>>) {
         Features::StateAction(rows) => {
             let (row_start, feature, value) = rows.parts();
             tensors.add("features.row_start", &[row_start.len()], Values::Usize(row_start));
-            tensors.add("features.feature", &[feature.len()], Values::U32(feature));
+            tensors.add("features.feature", &[feature.len()], Values::U32(Cow::Borrowed(feature)));
             tensors.floats("features.value", &[value.len()], value);
             FeaturesKind::StateAction
         }
@@ -612,7 +612,7 @@ impl<'a> TensorList<'a> {
     fn layout(&mut self, prefix: &str, layout: &'a Layout) {
         let lists = [("pair_row", &layout.pair_row), ("state_rows", &layout.state_rows), ("next", &layout.next)];
         for (part, values) in lists {
-            self.add(&format!("{prefix}.{part}"), &[values.len()], Values::U32(values));
+            self.add(&format!("{prefix}.{part}"), &[values.len()], Values::U32(Cow::Borrowed(values)));
         }
         self.add(&format!("{prefix}.row_start"), &[layout.row_start.len()], Values::Usize(&layout.row_start));
     }

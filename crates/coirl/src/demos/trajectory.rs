@@ -1,10 +1,11 @@
 //! Trajectories, and drawing them from a policy.
 
+use crate::dynamics::Transition;
 use crate::error::{Error, Result, check_length};
 use crate::model::{ActionId, Criterion, Features, Mdp, Pairs, StateId};
 use crate::plan::Policy;
 use crate::plan::evaluate::stage_distributions;
-use crate::random::stream;
+use crate::random::{outcome, stream};
 use rand::RngExt;
 
 /// States visited and actions taken: one state more than actions.
@@ -20,10 +21,10 @@ impl Trajectory {
     /// Draws a trajectory of `transitions` steps from the start distribution. The same seed and number give the same
     /// trajectory; different numbers are independent.
     pub fn sample(mdp: &Mdp<'_>, policy: &Policy, transitions: usize, seed: u64, number: u64) -> Result<Self> {
-        if let Policy::Staged(stages) = policy
-            && transitions > stages.len()
+        if let Some(stages) = policy.n_stages()
+            && transitions > stages
         {
-            return Err(Error::shape("policy (stages)", format!("at least {transitions}"), stages.len()));
+            return Err(Error::shape("policy (stages)", format!("at least {transitions}"), stages));
         }
         Self::draw(mdp, policy, transitions, &mut stream(seed, "trajectory", number))
     }
@@ -48,15 +49,15 @@ impl Trajectory {
     }
 
     fn draw(mdp: &Mdp<'_>, policy: &Policy, transitions: usize, rng: &mut impl RngExt) -> Result<Self> {
-        let n_stages = if let Policy::Staged(stages) = policy { stages.len() } else { 1 };
+        let n_stages = policy.n_stages().unwrap_or(1);
         let stages = stage_distributions(mdp.pairs(), policy, n_stages)?;
-        let mut state = draw(mdp.initial().iter().copied().enumerate(), rng.random());
+        let mut state = outcome(mdp.initial().iter().copied().enumerate(), rng.random());
         let mut trajectory = Self { states: vec![StateId(state as u32)], actions: Vec::with_capacity(transitions) };
         for t in 0..transitions {
             let stage = stages[t.min(n_stages - 1)];
             let pairs = mdp.pairs().of_state(state);
-            let pair = draw(pairs.map(|pair| (pair, stage.share(state, pair))), rng.random());
-            state = draw(mdp.kernel().successors(pair), rng.random());
+            let pair = outcome(pairs.map(|pair| (pair, stage.share(state, pair))), rng.random());
+            state = outcome(mdp.kernel().successors(pair), rng.random());
             trajectory.actions.push(mdp.pairs().action(pair));
             trajectory.states.push(StateId(state as u32));
         }
@@ -74,6 +75,12 @@ impl Trajectory {
             scale *= gamma;
         }
         Ok(sum)
+    }
+
+    /// Its steps one by one.
+    pub fn transitions(&self) -> impl ExactSizeIterator<Item = Transition> + '_ {
+        let step = |(&action, ends): (&ActionId, &[StateId])| Transition { state: ends[0], action, next: ends[1] };
+        self.actions.iter().zip(self.states.windows(2)).map(step)
     }
 
     /// The first `transitions` of it.
@@ -96,19 +103,4 @@ impl Trajectory {
         }
         (0..self.actions.len()).try_for_each(|t| self.pair(pairs, t).map(|_| ()))
     }
-}
-
-/// The outcome at this quantile; the last possible one where rounding leaves a remainder.
-fn draw(outcomes: impl Iterator<Item = (usize, f64)>, mut quantile: f64) -> usize {
-    let mut last = 0;
-    for (outcome, p) in outcomes {
-        if p > 0.0 {
-            last = outcome;
-            if quantile < p {
-                return outcome;
-            }
-            quantile -= p;
-        }
-    }
-    last
 }

@@ -3,9 +3,9 @@
 use super::RepeatedPlans;
 use crate::agent::Agent;
 use crate::error::Result;
-use crate::mapping::LinearMapping;
 use crate::model::{Cmdp, Context};
-use crate::plan::Policy;
+use crate::plan::{Policy, SoftPlanner, evaluate};
+use rayon::prelude::*;
 use std::sync::Arc;
 
 /// A policy that an agent follows in a context, with the probability that it does.
@@ -30,20 +30,51 @@ pub(super) fn behaviours(
     agent: &Agent,
     contexts: &[Context],
 ) -> Result<Vec<Vec<Behaviour>>> {
-    let planned = |mapping: &LinearMapping, share: f64| {
-        let plans = plans.plan(contexts, &mapping.weights_of_all(contexts)?)?;
+    let model = plans.model();
+    let planned = |weights: &[f64], share: f64| {
+        let plans = plans.plan(contexts, weights)?;
         let behaviour = |(policy, feature_expectations)| Behaviour { share, policy, feature_expectations };
         Ok(plans.into_iter().map(behaviour).collect::<Vec<_>>())
     };
+    let alone = |behaviours: Vec<Behaviour>| behaviours.into_iter().map(|only| vec![only]).collect();
+    let each = |policy: &(dyn Fn(&Context) -> Result<Policy> + Sync)| -> Result<Vec<Vec<Behaviour>>> {
+        let behaviour = |context: &Context| {
+            let policy = policy(context)?;
+            let feature_expectations = evaluate::feature_expectations(&model.mdp(context)?, &policy)?.into();
+            Ok(vec![Behaviour { share: 1.0, policy, feature_expectations }])
+        };
+        contexts.par_iter().map(behaviour).collect()
+    };
     match agent {
-        Agent::Planned(mapping) => Ok(planned(mapping, 1.0)?.into_iter().map(|only| vec![only]).collect()),
+        Agent::Planned(mapping) => Ok(alone(planned(&mapping.weights_of_all(contexts)?, 1.0)?)),
+        Agent::Soft(soft) => {
+            each(&|context| soft_policy(model, context, &soft.mapping().weights(context)?, soft.temperature()))
+        }
+        Agent::Nearest(nearest) => match nearest.temperature() {
+            Some(temperature) => each(&|context| soft_policy(model, context, nearest.weights(context)?, temperature)),
+            None => {
+                let rows: Vec<&[f64]> =
+                    contexts.iter().map(|context| nearest.weights(context)).collect::<Result<_>>()?;
+                Ok(alone(planned(&rows.concat(), 1.0)?))
+            }
+        },
+        Agent::Cloned(cloned) => each(&|context| cloned.policy(model.pairs(), context)),
+        Agent::Copied(copied) => each(&|context| Policy::stationary(model.pairs(), copied.actions(context)?.to_vec())),
+        Agent::Fixed(actions) => each(&|_| Policy::stationary(model.pairs(), actions.clone())),
+        Agent::Uniform => each(&|_| Ok(Policy::uniform(model.pairs()))),
         Agent::Mixed(mixture) => {
             let mut all = vec![Vec::new(); contexts.len()];
             let drawn = mixture.mappings().iter().zip(mixture.shares()).filter(|entry| *entry.1 > 0.0);
             for (mapping, &share) in drawn {
-                all.iter_mut().zip(planned(mapping, share)?).for_each(|(list, behaviour)| list.push(behaviour));
+                let weights = mapping.weights_of_all(contexts)?;
+                all.iter_mut().zip(planned(&weights, share)?).for_each(|(list, behaviour)| list.push(behaviour));
             }
             Ok(all)
         }
     }
+}
+
+fn soft_policy(model: &Cmdp, context: &Context, weights: &[f64], temperature: f64) -> Result<Policy> {
+    let mdp = model.mdp(context)?;
+    Ok(SoftPlanner::at(temperature).plan(&mdp, &mdp.reward(weights)?)?.policy)
 }

@@ -9,6 +9,8 @@ use crate::mapping::LinearMapping;
 use crate::model::{Cmdp, Context};
 use crate::plan::{ManyOptions, Policy, TIE_TOLERANCE, evaluate};
 use rayon::prelude::*;
+use std::collections::HashMap;
+use std::sync::RwLock;
 
 /// How an agent does on the test contexts. Ratios are of means over contexts.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -31,10 +33,24 @@ pub struct Score {
     pub held_out_loss: Option<f64>,
 }
 
+/// Mappings of mixed agents whose marks are kept.
+const MOST_MARKS: usize = 100_000;
+
+/// What an agent came to in all test contexts: its mean value, and the states with the expert's action or one as good. Of a mixed
+/// agent they are the means over what it may draw.
+#[derive(Debug, Clone, Copy, Default)]
+struct Marks {
+    value: f64,
+    same: f64,
+    good: f64,
+}
+
 /// The expert's side of an examination, computed once.
 pub struct Examination<'a> {
     model: &'a Cmdp,
     plans: RepeatedPlans<'a>,
+    /// A mixed agent is examined again and again while it grows: the marks of what it may draw, by the bits of the mapping.
+    drawn: RwLock<HashMap<Vec<u64>, Marks>>,
     contexts: Vec<Context>,
     weights: Vec<f64>,
     policies: Vec<Policy>,
@@ -80,6 +96,7 @@ impl<'a> Examination<'a> {
         Ok(Self {
             model,
             plans: RepeatedPlans::new(model),
+            drawn: RwLock::default(),
             expert_value: mean_value(&weights, &expectations),
             uniform_value: details.iter().map(|detail| detail.1).sum::<f64>() / n,
             feature_expectations: expectations,
@@ -102,7 +119,69 @@ impl<'a> Examination<'a> {
 
     /// Lets the agent act in every test context and compares.
     pub fn score(&self, agent: &Agent) -> Result<Score> {
-        let behaviours = behaviours(&self.plans, agent, &self.contexts)?;
+        match agent {
+            Agent::Mixed(mixture) => {
+                let drawn = mixture.mappings().iter().zip(mixture.shares()).filter(|entry| *entry.1 > 0.0);
+                let mut mean = Marks::default();
+                for (mapping, share) in drawn {
+                    let own = self.marks_of_drawn(mapping)?;
+                    mean.value += share * own.value;
+                    mean.same += share * own.same;
+                    mean.good += share * own.good;
+                }
+                Ok(self.scored(mean, None))
+            }
+            Agent::Planned(mapping) => {
+                let (marks, expectations) = self.examine(agent)?;
+                Ok(self.scored(marks, self.held_out_loss(mapping, &expectations)?))
+            }
+            // The loss of a mapping is that of planning for it, however the agent acts on it.
+            Agent::Soft(soft) => {
+                let planned = self.plans.plan(&self.contexts, &soft.mapping().weights_of_all(&self.contexts)?)?;
+                let planned: Vec<Vec<f64>> = planned.into_iter().map(|(_, mu)| mu.to_vec()).collect();
+                Ok(self.scored(self.examine(agent)?.0, self.held_out_loss(soft.mapping(), &planned)?))
+            }
+            _ => Ok(self.scored(self.examine(agent)?.0, None)),
+        }
+    }
+
+    /// The same for an agent that plans in a model of its own, as it learned it, and acts in this one. Its plans are not
+    /// optimal here even for its own reward, so there is no held-out loss.
+    pub fn score_planned_in(&self, own: &Cmdp, agent: &Agent) -> Result<Score> {
+        if own.pairs() != self.model.pairs() {
+            let reason = "the agent's states, actions or admissible pairs differ from those of the model".into();
+            return Err(Error::IncompatibleKernels { kernel: 0, reason });
+        }
+        let mut behaviours = behaviours(&RepeatedPlans::new(own), agent, &self.contexts)?;
+        behaviours.par_iter_mut().zip(&self.contexts).try_for_each(|(list, context)| {
+            let mdp = self.model.mdp(context)?;
+            list.iter_mut().try_for_each(|behaviour| {
+                behaviour.feature_expectations = evaluate::feature_expectations(&mdp, &behaviour.policy)?.into();
+                Ok(())
+            })
+        })?;
+        Ok(self.scored(self.compared(&behaviours)?.0, None))
+    }
+
+    fn scored(&self, marks: Marks, held_out_loss: Option<f64>) -> Score {
+        let decisions = (self.contexts.len() * self.model.n_states()) as f64;
+        Score {
+            value: marks.value,
+            value_ratio: marks.value / self.expert_value,
+            relative_value: (marks.value - self.uniform_value) / (self.expert_value - self.uniform_value),
+            accuracy: marks.same / decisions,
+            optimal_accuracy: marks.good / decisions,
+            held_out_loss,
+        }
+    }
+
+    /// The marks of an agent, with its feature expectations in every test context.
+    fn examine(&self, agent: &Agent) -> Result<(Marks, Vec<Vec<f64>>)> {
+        self.compared(&behaviours(&self.plans, agent, &self.contexts)?)
+    }
+
+    /// The marks of policies, with their mean feature expectations.
+    fn compared(&self, behaviours: &[Vec<Behaviour>]) -> Result<(Marks, Vec<Vec<f64>>)> {
         let marks = |(i, list): (usize, &Vec<Behaviour>)| -> Result<(f64, f64)> {
             list.iter().try_fold((0.0, 0.0), |sum, behaviour| {
                 let (same, good) = self.marks(i, &behaviour.policy)?;
@@ -112,20 +191,22 @@ impl<'a> Examination<'a> {
         let marks: Vec<(f64, f64)> = behaviours.par_iter().enumerate().map(marks).collect::<Result<_>>()?;
         let (same, good) = marks.iter().fold((0.0, 0.0), |sum, mark| (sum.0 + mark.0, sum.1 + mark.1));
         let expectations: Vec<Vec<f64>> = behaviours.iter().map(|list| mean_expectations(list)).collect();
-        let value = mean_value(&self.weights, &expectations);
-        let held_out_loss = match agent.mapping() {
-            Ok(mapping) => self.held_out_loss(mapping, &expectations)?,
-            Err(_) => None,
-        };
-        let decisions = (self.contexts.len() * self.model.n_states()) as f64;
-        Ok(Score {
-            value,
-            value_ratio: value / self.expert_value,
-            relative_value: (value - self.uniform_value) / (self.expert_value - self.uniform_value),
-            accuracy: same / decisions,
-            optimal_accuracy: good / decisions,
-            held_out_loss,
-        })
+        Ok((Marks { value: mean_value(&self.weights, &expectations), same, good }, expectations))
+    }
+
+    /// The marks of one mapping that a mixed agent may draw, from memory where they are known.
+    fn marks_of_drawn(&self, mapping: &LinearMapping) -> Result<Marks> {
+        let bits: Vec<u64> = mapping.values().iter().map(|w| w.to_bits()).collect();
+        if let Some(marks) = self.drawn.read().ok().and_then(|known| known.get(&bits).copied()) {
+            return Ok(marks);
+        }
+        let (marks, _) = self.examine(&Agent::Planned(mapping.clone()))?;
+        if let Ok(mut known) = self.drawn.write()
+            && known.len() < MOST_MARKS
+        {
+            known.insert(bits, marks);
+        }
+        Ok(marks)
     }
 
     /// In how many states a policy does what the expert does in a context, and in how many something as good; not a number

@@ -20,6 +20,10 @@ impl<'a> RepeatedPlans<'a> {
         Self { model, memory: PolicyMemory::default() }
     }
 
+    pub(crate) fn model(&self) -> &'a Cmdp {
+        self.model
+    }
+
     /// One plan per context; `weights` holds `n_features` numbers for each.
     pub(crate) fn plan(&self, contexts: &[Context], weights: &[f64]) -> Result<Vec<(Policy, Arc<[f64]>)>> {
         let k = self.model.n_features();

@@ -17,12 +17,11 @@
 use super::fit::{Algorithm, Run, Step};
 use super::problem::{Problem, dot, norm};
 use super::settings::check_positive;
+use super::simplex_programme::least_on_simplex;
 use crate::demos::Origin;
 use crate::error::{Error, Result};
 use crate::model::Dynamics;
 use crate::plan::{Policy, evaluate};
-use clarabel::algebra::CscMatrix;
-use clarabel::solver::{DefaultSettingsBuilder, DefaultSolver, IPSolver, SupportedConeT};
 use rayon::prelude::*;
 
 /// Settings of the bundle method.
@@ -51,6 +50,8 @@ const FEWEST_CUTS: usize = 4;
 const SERIOUS: f64 = 0.1;
 /// Steps without a new centre after which the next candidates stay nearer to it.
 const PATIENCE: u64 = 3;
+/// How well the multipliers are computed.
+const TOLERANCE: f64 = 1e-8;
 
 /// What the method keeps.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
@@ -96,10 +97,6 @@ impl State {
 
     /// The multipliers of the cuts, where the solver finds them: min over the simplex of τ/2‖PΣλg‖² − Σλ g·Ŵ.
     fn multipliers(&self) -> Result<Option<Vec<f64>>> {
-        let n = self.cuts.len();
-        if n == 1 {
-            return Ok(Some(vec![1.0]));
-        }
         let flat: Vec<Vec<f64>> = self
             .cuts
             .iter()
@@ -112,40 +109,9 @@ impl State {
         let heights: Vec<f64> = self.cuts.iter().map(|g| dot(g, &self.centre)).collect();
         // Scaled, so that the solver's tolerances mean the same for rewards of any size.
         let scale = heights.iter().fold(f64::MIN_POSITIVE, |most: f64, x| most.max(x.abs()));
-        let (mut values, mut rows, mut starts) = (Vec::new(), Vec::new(), vec![0]);
-        for j in 0..n {
-            for i in 0..=j {
-                values.push(self.proximity * dot(&flat[i], &flat[j]) / scale);
-                rows.push(i);
-            }
-            starts.push(values.len());
-        }
-        let quadratic = CscMatrix::new(n, n, starts, rows, values);
         let linear: Vec<f64> = heights.iter().map(|x| -x / scale).collect();
-        // Σλ = 1, λ ≥ 0.
-        let columns: Vec<usize> = (0..=n).map(|j| 2 * j).collect();
-        let places: Vec<usize> = (0..n).flat_map(|j| [0, j + 1]).collect();
-        let constraints = CscMatrix::new(n + 1, n, columns, places, [1.0, -1.0].repeat(n));
-        let mut bounds = vec![0.0; n + 1];
-        bounds[0] = 1.0;
-        let cones = [SupportedConeT::ZeroConeT(1), SupportedConeT::NonnegativeConeT(n)];
-        let refuse = |reason: String| Error::Solver { problem: "the quadratic programme of the bundle", reason };
-        let settings = DefaultSettingsBuilder::default()
-            .verbose(false)
-            .max_threads(1)
-            .build()
-            .map_err(|error| refuse(error.to_string()))?;
-        let mut solver = DefaultSolver::new(&quadratic, &linear, &constraints, &bounds, &cones, settings)
-            .map_err(|error| refuse(error.to_string()))?;
-        solver.solve();
-        let mut found: Vec<f64> = solver.solution.x.iter().map(|x| x.max(0.0)).collect();
-        let total: f64 = found.iter().sum();
-        if !(total > 0.5 && total.is_finite()) {
-            return Ok(None);
-        }
         // Any point of the simplex gives a valid bound, so what the solver left undone only widens the gap.
-        found.iter_mut().for_each(|x| *x /= total);
-        Ok(Some(found))
+        least_on_simplex(|i, j| self.proximity * dot(&flat[i], &flat[j]) / scale, &linear, TOLERANCE)
     }
 
     fn aggregate(&self, multipliers: &[f64]) -> Vec<f64> {

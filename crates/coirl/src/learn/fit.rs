@@ -8,10 +8,12 @@ use super::ellipsoid;
 use super::evolution;
 use super::mirror_descent;
 use super::problem::{Problem, norm};
-use super::record::{Checkpoint, Fitted, Patience, Record, Recorder, RunCertificate, Snapshot, Status};
+use super::record::{Checkpoint, Fitted, GameValue, Patience, Record, Recorder, RunCertificate, Snapshot, Status};
 use super::replay;
 use super::settings::{Method, Settings};
 use crate::agent::Agent;
+use crate::baselines::{CloningState, MaximumEntropyPerContextState, MaximumEntropyState, TrivialState};
+use crate::baselines::{frank_wolfe, max_margin, mwal, projection};
 use crate::error::{Error, Result, check_finite, check_length};
 use crate::evaluate::Examination;
 use crate::mapping::LinearMapping;
@@ -23,7 +25,7 @@ pub(crate) const CHECKPOINT_VERSION: u32 = 1;
 
 /// What a method keeps between two steps. One per algorithm; all randomness is derived from the seed and the step, so
 /// that this is all a checkpoint needs.
-pub(super) trait Algorithm: Sized + Serialize + DeserializeOwned {
+pub(crate) trait Algorithm: Sized + Serialize + DeserializeOwned {
     /// Settings of the method.
     type Settings;
 
@@ -50,39 +52,47 @@ pub(super) trait Algorithm: Sized + Serialize + DeserializeOwned {
     /// How many steps the method takes where nothing is said.
     fn default_steps(settings: &Self::Settings, problem: &Problem<'_>) -> u64;
 
+    /// Between what and what the value of the game lies, for methods that play one.
+    fn game(&self, _settings: &Self::Settings) -> Option<GameValue> {
+        None
+    }
+
     /// The theorem's bound and what it says about this run.
     fn bound(&self, settings: &Self::Settings, problem: &Problem<'_>, steps: u64) -> Result<(Option<f64>, String)>;
 }
 
 /// Where in a run a step is.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Run {
+pub(crate) struct Run {
     /// Number of the step, from 1.
-    pub(super) step: u64,
+    pub(crate) step: u64,
     /// Number of the last step.
-    pub(super) last: u64,
+    pub(crate) last: u64,
     /// Seed of the run.
-    pub(super) seed: u64,
+    pub(crate) seed: u64,
 }
 
 impl Run {
     /// The context of this step for methods that go through them one by one: in order, again from the start after the last.
-    pub(super) fn context(self, problem: &Problem<'_>) -> usize {
+    pub(crate) fn context(self, problem: &Problem<'_>) -> usize {
         ((self.step - 1) % problem.len() as u64) as usize
     }
 }
 
 /// What a step reports.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Step {
-    pub(super) batch_loss: Option<f64>,
-    pub(super) step_size: Option<f64>,
-    pub(super) demonstrations: u64,
-    pub(super) gap: Option<f64>,
-    pub(super) log_volume: Option<f64>,
-    pub(super) regret: Option<f64>,
-    pub(super) violation: Option<f64>,
-    pub(super) finished: bool,
+pub(crate) struct Step {
+    pub(crate) batch_loss: Option<f64>,
+    pub(crate) step_size: Option<f64>,
+    pub(crate) demonstrations: u64,
+    pub(crate) gap: Option<f64>,
+    pub(crate) distance: Option<f64>,
+    pub(crate) log_volume: Option<f64>,
+    pub(crate) regret: Option<f64>,
+    pub(crate) violation: Option<f64>,
+    pub(crate) log_likelihood: Option<f64>,
+    pub(crate) training_accuracy: Option<f64>,
+    pub(crate) finished: bool,
 }
 
 /// What a run is watched by: a truth to be scored against, and demonstrations to stop by.
@@ -147,6 +157,16 @@ fn dispatch(
         Method::CuttingPlane(own) => run!(cutting_plane::State, own),
         Method::ReplayedDescent(own) => run!(replay::Descent, own),
         Method::ReplayedEvolution(own) => run!(replay::Evolution, own),
+        Method::FrankWolfe(own) => run!(frank_wolfe::State, own),
+        Method::MaxMargin(own) => run!(max_margin::State, own),
+        Method::Mwal(own) => run!(mwal::State, own),
+        Method::Projection(own) => run!(projection::State, own),
+        Method::MaximumEntropy(own) => run!(MaximumEntropyState, own),
+        Method::MaximumEntropyPerContext(own) => run!(MaximumEntropyPerContextState, own),
+        Method::Cloning(own) => run!(CloningState, own),
+        Method::Majority(own) => run!(TrivialState<_>, own),
+        Method::NearestContext(own) => run!(TrivialState<_>, own),
+        Method::Uniform(own) => run!(TrivialState<_>, own),
     }
 }
 
@@ -181,6 +201,7 @@ impl<S> Driver<'_, '_, S> {
                 (state, checkpoint.step, checkpoint.history, checkpoint.patience, checkpoint.planner_calls)
             }
         };
+        self.check_has_loss(&state)?;
         // Plans made for the record are not the learner's.
         let mut recording_calls = 0;
         let calls = |recording: u64| earlier_calls + problem.planner_calls() - calls_before - recording;
@@ -202,9 +223,12 @@ impl<S> Driver<'_, '_, S> {
                 planner_calls: calls(recording_calls),
                 step_size: done.step_size,
                 gap: done.gap,
+                distance: done.distance,
                 log_volume: done.log_volume,
                 regret: done.regret,
                 violation: done.violation,
+                log_likelihood: done.log_likelihood,
+                training_accuracy: done.training_accuracy,
                 ..Record::default()
             };
             if done.finished {
@@ -291,6 +315,21 @@ impl<S> Driver<'_, '_, S> {
         Ok(())
     }
 
+    /// Refuses to stop by a loss that the method does not have.
+    fn check_has_loss<A: Algorithm>(&self, state: &A) -> Result<()> {
+        let stop = &self.settings.stop;
+        let rule = stop.loss.map(|loss| ("stop.loss", loss.to_string()));
+        let rule = rule.or(stop.patience.map(|patience| ("stop.patience", patience.to_string())));
+        match rule {
+            Some((name, value)) if state.mapping().is_none() => Err(Error::InvalidSetting {
+                name,
+                value,
+                reason: "the method learns no mapping, which alone has a loss",
+            }),
+            _ => Ok(()),
+        }
+    }
+
     /// The record with what costs plans: losses and scores of the mapping as it stands.
     fn recorded<A: Algorithm>(&self, state: &A, mut record: Record, calls: &mut u64) -> Result<Record> {
         let mapping = state.mapping();
@@ -351,6 +390,8 @@ impl<S> Driver<'_, '_, S> {
             bound,
             bound_says,
             gap: last.and_then(|record| record.gap),
+            distance: last.and_then(|record| record.distance),
+            game_value: state.game(self.own),
             bias_bound: problem.bias_bound(),
         })
     }

@@ -11,10 +11,12 @@ mod ellipsoid_set;
 mod evolution;
 mod fit;
 mod mirror_descent;
+mod online_dynamics;
 mod problem;
 mod record;
 mod replay;
 mod settings;
+mod simplex_programme;
 
 pub use adaptive::Adaptive;
 pub use batch::Batch;
@@ -25,10 +27,17 @@ pub use cutting_plane::CuttingPlane;
 pub use ellipsoid::Ellipsoid;
 pub use ellipsoid_set::EllipsoidSet;
 pub use evolution::{EvolutionStep, EvolutionStrategies, EvolutionTheorem, Perturbation, Policies, Region};
-pub(crate) use fit::CHECKPOINT_VERSION;
+pub(crate) use fit::{Algorithm, CHECKPOINT_VERSION, Run, Step};
 pub use fit::{Watch, fit, resume};
 pub use mirror_descent::{Average, Geometry, MirrorDescent, StepSize};
+pub use online_dynamics::{
+    DynamicsLearning, Environment, FittedOnline, OnlineDynamics, Round, SimulatedEnvironment, THIN_SUPPORT, fit_online,
+    unsupported_visits,
+};
 pub use problem::{Loss, Problem};
-pub use record::{Checkpoint, Fitted, Patience, Record, Recorder, RunCertificate, Snapshot, Status};
+pub(crate) use problem::{dot, largest, norm};
+pub use record::{Checkpoint, Fitted, GameValue, Patience, Record, Recorder, RunCertificate, Snapshot, Status};
 pub use replay::{ReplayedDescent, ReplayedEvolution};
+pub(crate) use settings::check_positive;
 pub use settings::{Method, Settings, Stop};
+pub(crate) use simplex_programme::least_on_simplex;

@@ -197,9 +197,26 @@ impl<'a> Problem<'a> {
         self.planner_calls.load(Ordering::Relaxed)
     }
 
+    /// Takes note of plans that were made elsewhere for these contexts.
+    pub(crate) fn count_plans(&self, plans: u64) {
+        self.planner_calls.fetch_add(plans, Ordering::Relaxed);
+    }
+
     /// The process of a context, started where its demonstration starts.
     pub fn mdp(&self, index: usize) -> Result<Mdp<'a>> {
         self.origins[index].of(self.model.mdp(&self.contexts[index])?)
+    }
+
+    /// Every context, row by row.
+    pub(crate) fn all_contexts(&self) -> Vec<f64> {
+        self.contexts.iter().flat_map(|context| context.values()).copied().collect()
+    }
+
+    /// f_W(c) of one context, flattened W.
+    pub(crate) fn weights_of(&self, mapping: &[f64], index: usize) -> Vec<f64> {
+        let mut weights = Vec::with_capacity(self.n_features());
+        self.weights(mapping, index, &mut weights);
+        weights
     }
 
     /// f_W(c), flattened W.
@@ -233,7 +250,7 @@ impl<'a> Problem<'a> {
         queries.iter().for_each(|&(mapping, i)| self.weights(mapping, i, &mut weights));
         let contexts: Vec<Context> = queries.iter().map(|&(_, i)| self.contexts[i].clone()).collect();
         let plans = self.plans.plan(&contexts, &weights)?;
-        self.planner_calls.fetch_add(queries.len() as u64, Ordering::Relaxed);
+        self.count_plans(queries.len() as u64);
         let own_start = |(policy, mu): (Policy, std::sync::Arc<[f64]>), i: usize| match self.origins[i] {
             Origin::Model => Ok((policy, mu.to_vec())),
             Origin::States(_) => {

@@ -29,9 +29,12 @@ pub struct Record {
     /// Length of the step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step_size: Option<f64>,
-    /// How far the returned mapping's loss can be from the least possible.
+    /// How far the returned mapping's loss, or the agent's value in its game, can be from the best possible.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "unbounded_where_present")]
     pub gap: Option<f64>,
+    /// ‖μ_E − μ̄‖₂: how far the agent's feature expectations, averaged over contexts as c ⊙ μ, are from the expert's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub distance: Option<f64>,
     /// Logarithm of the volume of the ellipsoid.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_volume: Option<f64>,
@@ -42,6 +45,12 @@ pub struct Record {
     /// where the mapping satisfies all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub violation: Option<f64>,
+    /// Mean log-probability of the demonstrated actions, for methods with stochastic policies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_likelihood: Option<f64>,
+    /// Mean probability of the demonstrated actions, for methods that look at them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub training_accuracy: Option<f64>,
     /// On the test contexts, where the truth is known: see [`Score`].
     #[serde(flatten)]
     pub score: Option<Score>,
@@ -78,11 +87,29 @@ pub struct RunCertificate {
     pub bound: Option<f64>,
     /// What the bound is about and whether its assumptions hold in this run.
     pub bound_says: String,
-    /// How far the loss can be from the least possible, where the method knows.
+    /// How far the loss, or the value of the game, can be from the best possible, where the method knows.
     pub gap: Option<f64>,
+    /// ‖μ_E − μ̄‖₂, for methods that match feature expectations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub distance: Option<f64>,
+    /// The value of the game that the method plays, where it plays one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub game_value: Option<GameValue>,
     /// A bound on the bias of the demonstrated feature expectations.
     #[serde(deserialize_with = "unbounded")]
     pub bias_bound: f64,
+}
+
+/// max over agents, min over rewards w of w·(μ̄ − μ_E): what an agent can be sure to gain over the expert, whatever the reward.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GameValue {
+    /// What the returned agent is sure of; the value is at least this.
+    pub lower: f64,
+    /// What some reward denies to every agent; the value is at most this.
+    pub upper: f64,
+    /// Which rewards there are, and what the value says.
+    pub says: String,
 }
 
 /// The result of a run: all later steps need only this.

@@ -8,6 +8,9 @@ use super::ellipsoid::Ellipsoid;
 use super::evolution::EvolutionStrategies;
 use super::mirror_descent::MirrorDescent;
 use super::replay::{ReplayedDescent, ReplayedEvolution};
+use crate::baselines::{
+    Cloning, FrankWolfe, Majority, MaxMargin, MaximumEntropy, Mwal, NearestContext, Projection, Uniform,
+};
 use crate::error::{Error, Result};
 
 /// Which algorithm, with its settings.
@@ -32,6 +35,26 @@ pub enum Method {
     ReplayedDescent(ReplayedDescent),
     /// Asks an expert; the paper's evolution strategy over all demonstrations given.
     ReplayedEvolution(ReplayedEvolution),
+    /// Apprenticeship learning by Frank-Wolfe steps with away steps.
+    FrankWolfe(FrankWolfe),
+    /// Apprenticeship learning by the maximum margin.
+    MaxMargin(MaxMargin),
+    /// Apprenticeship learning by multiplicative weights.
+    Mwal(Mwal),
+    /// Apprenticeship learning by projection.
+    Projection(Projection),
+    /// Maximum-entropy inverse reinforcement learning of a mapping.
+    MaximumEntropy(MaximumEntropy),
+    /// The same with weights of their own for every context that was seen.
+    MaximumEntropyPerContext(MaximumEntropy),
+    /// Behavioural cloning.
+    Cloning(Cloning),
+    /// The action taken most often in a state.
+    Majority(Majority),
+    /// The action taken most often in a state of the nearest context.
+    NearestContext(NearestContext),
+    /// Any action.
+    Uniform(Uniform),
 }
 
 impl Default for Method {
@@ -87,7 +110,7 @@ impl Settings {
 }
 
 /// Refuses numbers that are not above zero.
-pub(super) fn check_positive(name: &'static str, value: f64) -> Result<()> {
+pub(crate) fn check_positive(name: &'static str, value: f64) -> Result<()> {
     if value > 0.0 && value.is_finite() {
         return Ok(());
     }

@@ -61,6 +61,22 @@ impl Cmdp {
         Ok(model)
     }
 
+    /// The same model with other dynamics over the same pairs, as learned ones are. Features, start, criterion, contexts and
+    /// names stay; a mixture needs contexts on the simplex, and declares them where nothing was declared.
+    pub fn with_dynamics(mut self, dynamics: Dynamics) -> Result<Self> {
+        if dynamics.pairs() != self.pairs() {
+            let reason = "its states, actions or admissible pairs differ from those of the model".into();
+            return Err(Error::IncompatibleKernels { kernel: 0, reason });
+        }
+        self.dynamics = dynamics;
+        self.check_criterion(self.criterion)?;
+        let space = match (&self.dynamics, &self.context_space) {
+            (Dynamics::Mixture(mixture), ContextSpace::Any) => ContextSpace::Simplex { dimension: mixture.n_kernels() },
+            (_, space) => space.clone(),
+        };
+        self.with_context_space(space)
+    }
+
     /// The same model with another start distribution.
     pub fn with_initial(mut self, initial: Vec<f64>) -> Result<Self> {
         check_initial(self.pairs(), &initial)?;

@@ -112,6 +112,30 @@ impl Mixture {
         self.n_kernels
     }
 
+    /// The weights of the base kernels in a context: its numbers, divided by their sum.
+    pub(crate) fn weights(&self, context: &Context) -> Result<Vec<f64>> {
+        let c = context.values();
+        if c.len() != self.n_kernels {
+            let reason = format!("it has {} numbers; the mixture has {} base kernels", c.len(), self.n_kernels);
+            return Err(Error::InvalidContext { values: c.to_vec(), reason });
+        }
+        // A context rounded to a few digits would leave rows that miss one by as much.
+        let total: f64 = c.iter().sum();
+        Ok(c.iter().map(|x| x / total).collect())
+    }
+
+    /// P_c(next | pair), without forming P_c; zero for states that do not follow, or do not exist.
+    pub fn probability(&self, context: &Context, pair: usize, next: usize) -> Result<f64> {
+        let c = self.weights(context)?;
+        let row = self.layout.pair_row[pair] as usize;
+        let entries = self.layout.row_start[row]..self.layout.row_start[row + 1];
+        let successors = &self.layout.next[entries.clone()];
+        let found = u32::try_from(next).ok().and_then(|next| successors.binary_search(&next).ok());
+        let Some(entry) = found.map(|at| entries.start + at) else { return Ok(0.0) };
+        let base = &self.probabilities[entry * self.n_kernels..(entry + 1) * self.n_kernels];
+        Ok(base.iter().zip(&c).map(|(b, x)| b * x).sum())
+    }
+
     /// P_c. The pattern is shared, only the probabilities are new.
     pub fn kernel(&self, context: &Context) -> Result<Kernel> {
         let mut kernel = Kernel::from_layout(self.layout.clone(), vec![0.0; self.layout.next.len()]);
@@ -121,17 +145,10 @@ impl Mixture {
 
     /// P_c into a kernel that this mixture made earlier, without allocating.
     pub fn kernel_into(&self, context: &Context, kernel: &mut Kernel) -> Result<()> {
-        let c = context.values();
-        if c.len() != self.n_kernels {
-            let reason = format!("it has {} numbers; the mixture has {} base kernels", c.len(), self.n_kernels);
-            return Err(Error::InvalidContext { values: c.to_vec(), reason });
-        }
+        let c = self.weights(context)?;
         if !Arc::ptr_eq(kernel.layout(), &self.layout) {
             *kernel = Kernel::from_layout(self.layout.clone(), vec![0.0; self.layout.next.len()]);
         }
-        // A context rounded to a few digits would leave rows that miss one by as much.
-        let total: f64 = c.iter().sum();
-        let c: Vec<f64> = c.iter().map(|x| x / total).collect();
         for (p, base) in kernel.probabilities_mut().iter_mut().zip(self.probabilities.chunks_exact(self.n_kernels)) {
             *p = base.iter().zip(&c).map(|(b, x)| b * x).sum();
         }

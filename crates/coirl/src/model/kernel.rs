@@ -241,6 +241,13 @@ impl Kernel {
         next.iter().zip(probabilities).map(|(&s, &p)| (s as usize, p))
     }
 
+    /// P(next | pair); zero for states that do not follow, or do not exist.
+    pub fn probability(&self, pair: usize, next: usize) -> f64 {
+        let (successors, probabilities) = self.row(self.row_of(pair));
+        let found = u32::try_from(next).ok().and_then(|next| successors.binary_search(&next).ok());
+        found.map_or(0.0, |entry| probabilities[entry])
+    }
+
     /// E[v(s') | pair], summed in the order of the successors.
     pub fn expect(&self, pair: usize, v: &[f64]) -> f64 {
         self.successors(pair).map(|(s, p)| p * v[s]).sum()

@@ -66,6 +66,11 @@ impl Pairs {
         Ok(Self { n_actions: n_actions as u32, offsets, actions })
     }
 
+    /// Refuses more pairs than can be numbered.
+    pub(crate) fn check_size(n_states: usize, n_actions: usize) -> Result<()> {
+        checked_size(n_states, n_actions).map(drop)
+    }
+
     /// Number of states.
     pub fn n_states(&self) -> usize {
         self.offsets.len() - 1

@@ -66,7 +66,7 @@ pub fn values(mdp: &Mdp<'_>, reward: &Reward, policy: &Policy) -> Result<Vec<f64
             }
             Ok(values)
         }
-        (_, Policy::Staged(_)) => Err(staged_mismatch(mdp)),
+        (_, Policy::Staged(_) | Policy::StagedStochastic(_)) => Err(staged_mismatch(mdp)),
         (Criterion::Average, _) => Ok(average::evaluate(mdp, reward, policy)?.bias),
         (Criterion::Discounted { .. } | Criterion::TotalReward, _) => {
             let matrix = policy_matrix(mdp, policy, |s, pair| reward.at(s, pair), &[])?;
@@ -114,7 +114,7 @@ pub fn occupancy(mdp: &Mdp<'_>, policy: &Policy) -> Result<Occupancy> {
                 }
             }
         }
-        (_, Policy::Staged(_)) => return Err(staged_mismatch(mdp)),
+        (_, Policy::Staged(_) | Policy::StagedStochastic(_)) => return Err(staged_mismatch(mdp)),
         (Criterion::Average, _) => {
             let stage = stage_distributions(pairs, policy, 1)?;
             spread(&average::stationary_distribution(mdp, policy)?, stage[0], &mut visits);
@@ -349,6 +349,12 @@ pub(crate) fn stage_distributions<'a>(pairs: &'a Pairs, policy: &'a Policy, step
             check_length("policy (stages)", steps, stages.len())?;
             stages.iter().try_for_each(|actions| pairs_of(pairs, actions).map(|_| ()))?;
             Ok(stages.iter().map(|actions| stage(StagePolicy::Actions(actions))).collect())
+        }
+        Policy::StagedStochastic(stages) => {
+            check_length("policy (stages)", steps, stages.len())?;
+            let fits = |stage: &Vec<f64>| check_length("policy (probabilities per pair)", pairs.len(), stage.len());
+            stages.iter().try_for_each(fits)?;
+            Ok(stages.iter().map(|probabilities| stage(StagePolicy::Probabilities(probabilities))).collect())
         }
     }
 }

@@ -12,15 +12,21 @@ use crate::model::{Mdp, Reward};
 /// Actions beyond this many are refused: the policy alone would not fit in memory.
 const MAX_STAGED_ACTIONS: usize = 1 << 31;
 
+/// Refuses policies in stages that memory would not hold.
+pub(super) fn check_size(what: &'static str, per_stage: usize, steps: usize) -> Result<()> {
+    let count = per_stage.saturating_mul(steps);
+    if count > MAX_STAGED_ACTIONS {
+        return Err(Error::TooLarge { what, count, limit: MAX_STAGED_ACTIONS });
+    }
+    Ok(())
+}
+
 /// V_0 = 0 and V_{n+1}(s) = max_a R(s, a) + γ Σ P V_n, with ties as in exact planning. Exact up to rounding.
 pub(super) fn plan(mdp: &Mdp<'_>, reward: &Reward, steps: usize, discount: f64) -> Result<Plan> {
     let problem = Problem { gamma: discount, ..Problem::new(mdp, reward)? };
     let pairs = mdp.pairs();
     let n_states = mdp.n_states();
-    if n_states.saturating_mul(steps) > MAX_STAGED_ACTIONS {
-        let count = n_states.saturating_mul(steps);
-        return Err(Error::TooLarge { what: "states × horizon", count, limit: MAX_STAGED_ACTIONS });
-    }
+    check_size("states × horizon", n_states, steps)?;
     let mut values = vec![0.0; n_states];
     let mut stages = Vec::with_capacity(steps);
     let mut rounding = 0.0;

@@ -23,6 +23,7 @@ mod policy;
 mod problem;
 mod real;
 mod residual;
+mod soft;
 mod sweep;
 
 pub(crate) use absorption::longest_expected_time;
@@ -34,3 +35,5 @@ pub(crate) use memory::PolicyMemory;
 pub use planner::{Accuracy, Limits, Method, Plan, Planner, Start};
 pub use policy::Policy;
 pub use residual::suboptimality_bound;
+pub(crate) use soft::log_softmax;
+pub use soft::{SoftMethod, SoftPlan, SoftPlanner};

@@ -12,6 +12,8 @@ pub enum Policy {
     Stochastic(Vec<f64>),
     /// One action per state for each of the decisions of a finite horizon.
     Staged(Vec<Vec<ActionId>>),
+    /// One distribution per state for each of the decisions of a finite horizon.
+    StagedStochastic(Vec<Vec<f64>>),
 }
 
 impl Policy {
@@ -45,7 +47,16 @@ impl Policy {
     pub fn actions(&self) -> Option<&[ActionId]> {
         match self {
             Policy::Stationary(actions) => Some(actions),
-            Policy::Stochastic(_) | Policy::Staged(_) => None,
+            Policy::Stochastic(_) | Policy::Staged(_) | Policy::StagedStochastic(_) => None,
+        }
+    }
+
+    /// The number of decisions, for policies that change with time.
+    pub(crate) fn n_stages(&self) -> Option<usize> {
+        match self {
+            Policy::Stationary(_) | Policy::Stochastic(_) => None,
+            Policy::Staged(stages) => Some(stages.len()),
+            Policy::StagedStochastic(stages) => Some(stages.len()),
         }
     }
 

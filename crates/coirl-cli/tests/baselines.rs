@@ -1,0 +1,104 @@
+//! `coirl fit` with methods that are not contextual inverse reinforcement learning: the same files, the same scores.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+mod running;
+
+use coirl::agent::Agent;
+use running::{Folder, json, text};
+
+const DATA: &str = "fit --model demos/model.npz --contexts demos/contexts.csv \
+                    --feature-expectations demos/feature-expectations.csv \
+                    --true-mapping demos/true-mapping.csv --test-contexts demos/test-contexts.csv";
+
+/// A small model with its demonstrations under `demos`.
+fn folder() -> Folder {
+    let folder = Folder::new();
+    folder.write("truth.csv", "0.5,-0.2,0.1\n-0.3,0.6,0.4\n0.2,0.1,-0.7\n");
+    let domain = "garnet --states 25 --actions 3 --features 3 --kernels 3 --seed 3";
+    let expert = "--mapping truth.csv --contexts 12 --test-contexts 10 --transitions 12 --out demos";
+    folder.coirl(&format!("domain demonstrate {domain} {expert}")).success();
+    folder
+}
+
+#[test]
+fn apprentices_return_mixed_policies_and_the_value_of_their_game() {
+    let folder = folder();
+    for method in ["projection", "max-margin", "frank-wolfe", "mwal --step-multiplier 20 --steps 100"] {
+        let found = json(folder.coirl(&format!("{DATA} --json --method {method}")).success());
+        let number = |key: &str| found[key].as_f64().unwrap_or_else(|| panic!("{method}, {key}: {}", found[key]));
+        assert_eq!(found["agent"], "mixed", "{method}");
+        assert!(found.get("mapping").is_none() && found["loss"].is_null(), "{found}");
+        let game = &found["game_value"];
+        let (lower, upper) = (game["lower"].as_f64().unwrap(), game["upper"].as_f64().unwrap());
+        assert!(lower <= upper && game["says"].is_string());
+        assert!((number("gap") - (upper - lower)).abs() < 1e-9, "{method}: {game}");
+        assert!(number("distance") < 0.2 && number("value_ratio") > 0.9, "{found}");
+        assert_eq!(found["bound"].is_f64(), method.starts_with("mwal"), "{method}");
+        // No mapping to be written, not even one that an earlier run left behind.
+        assert!(!folder.path("coirl-fit/mapping.csv").exists());
+        let fitted = coirl::artifact::read_fitted(&folder.path("coirl-fit/fitted.safetensors")).unwrap();
+        assert!(matches!(&fitted.agent, Agent::Mixed(mixture) if mixture.shares().iter().all(|share| *share > 0.0)));
+        let history = String::from_utf8(folder.read("coirl-fit/history.jsonl")).unwrap();
+        let last: serde_json::Value = serde_json::from_str(history.lines().last().unwrap()).unwrap();
+        assert_eq!(last["distance"], found["distance"]);
+        assert!(String::from_utf8(folder.read("coirl-fit/fit.svg")).unwrap().contains("distance from"));
+    }
+    // What an earlier run left behind goes.
+    folder.coirl(&format!("{DATA} --quiet --out other")).success();
+    assert!(folder.path("other/mapping.csv").exists());
+    folder.coirl(&format!("{DATA} --quiet --out other --method projection --steps 5")).success();
+    assert!(!folder.path("other/mapping.csv").exists());
+}
+
+#[test]
+fn what_people_read_of_a_mixed_policy() {
+    let folder = folder();
+    let table = text(folder.coirl(&format!("{DATA} --quiet --method projection --steps 7")).success());
+    for words in [
+        "draws one of 7 rewards per episode",
+        "distance",
+        "game value",
+        "to the value of the game",
+        "rewards of length",
+    ] {
+        assert!(table.contains(words), "{words}: {table}");
+    }
+    assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
+    let info = text(folder.coirl("info coirl-fit/fitted.safetensors").success());
+    assert!(info.contains("mixed: draws one of 7") && info.contains("between -"), "{info}");
+}
+
+#[test]
+fn the_large_mdp_is_another_way_to_the_same_numbers() {
+    let folder = folder();
+    let run = |options: &str| json(folder.coirl(&format!("{DATA} --json --steps 10 {options}")).success());
+    let (apart, together) = (run("--method projection"), run("--method projection --large-mdp"));
+    let distance = |found: &serde_json::Value| found["distance"].as_f64().unwrap();
+    assert!((distance(&apart) - distance(&together)).abs() < 1e-9);
+    assert_eq!(apart["planner_calls"], together["planner_calls"]);
+    // Rewards without negative weights are fewer: an agent can be surer.
+    let (signed, positive) = (run("--method mwal"), run("--method mwal --positive"));
+    let game = |found: &serde_json::Value, key: &str| found["game_value"][key].as_f64().unwrap();
+    assert!(game(&signed, "lower") <= game(&positive, "upper"), "{signed}, {positive}");
+    assert!(game(&signed, "upper") <= 1e-9 && game(&positive, "upper") > 1e-3, "{signed}, {positive}");
+    assert_ne!(signed["game_value"]["says"], positive["game_value"]["says"]);
+}
+
+#[test]
+fn options_of_other_methods_are_refused() {
+    let folder = folder();
+    for (options, reason) in [
+        ("--method adaptive --large-mdp", "--large-mdp"),
+        ("--method projection --positive", "--positive"),
+        ("--method projection --step-size 0.1", "no step size"),
+        ("--method frank-wolfe --batch-size 3", "no batches"),
+        ("--method mwal --step-size 0.1", "--step-multiplier"),
+        ("--method mwal --initial truth.csv", "equal weights"),
+        ("--method projection --stop-loss 0.1", "no mapping"),
+    ] {
+        let run = folder.coirl(&format!("{DATA} {options}")).failure();
+        let message = String::from_utf8(run.get_output().stderr.clone()).unwrap();
+        assert!(message.contains(reason), "{options}: {message}");
+    }
+    assert!(!folder.path("coirl-fit").exists());
+}

@@ -1,0 +1,128 @@
+//! `coirl fit` with the baselines: maximum entropy, cloning and what takes no learning.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+mod running;
+
+use running::{Folder, json, numbers, text};
+
+const OWN: &str = "fit --model demos/model.npz --contexts demos/contexts.csv";
+const SHOWN: &str = "--feature-expectations demos/feature-expectations.csv";
+const SEEN: &str = "--trajectories demos/trajectories.csv";
+const SCORED: &str = "--true-mapping demos/true-mapping.csv --test-contexts demos/test-contexts.csv";
+const METHODS: [&str; 6] = ["max-entropy", "max-entropy-per-context", "bc", "majority", "nearest", "uniform"];
+
+fn folder() -> Folder {
+    let folder = Folder::new();
+    folder.write("truth.csv", "5,-2,1\n-3,6,4\n2,1,-7\n");
+    let domain = "garnet --states 20 --actions 3 --features 3 --kernels 3 --admissible 0.8 --seed 3";
+    let expert = "--mapping truth.csv --contexts 30 --test-contexts 10 --transitions 20 --out demos";
+    folder.coirl(&format!("domain demonstrate {domain} {expert}")).success();
+    folder
+}
+
+#[test]
+fn every_baseline_learns_is_scored_and_read_again() {
+    let folder = folder();
+    let mut relative = Vec::new();
+    for method in METHODS {
+        let found = json(folder.coirl(&format!("{OWN} {SEEN} {SCORED} --method {method} --json")).success());
+        assert_eq!(found["method"], method);
+        relative.push(found["relative_value"].as_f64().unwrap());
+        assert!(found["accuracy"].is_f64() && found["training_accuracy"].is_f64(), "{method}: {found}");
+        let has_mapping = method == "max-entropy";
+        assert_eq!(found.get("mapping").is_some(), has_mapping, "{method}");
+        assert_eq!(folder.path("coirl-fit/mapping.csv").exists(), has_mapping, "{method}");
+        assert!(folder.path("coirl-fit/fit.svg").exists(), "{method}");
+        let info = json(folder.coirl("info coirl-fit/fitted.safetensors --json").success());
+        assert_eq!(info["agent"], found["agent"]);
+        let likely = ["max-entropy", "max-entropy-per-context", "bc"].contains(&method);
+        assert_eq!(found["log_likelihood"].as_f64().is_some_and(|x| x < 0.0), likely, "{method}");
+    }
+    // Acting at random is what values are relative to; whoever looks at the demonstrations does better.
+    assert!(relative[5].abs() < 1e-9 && relative[..5].iter().all(|value| *value > 0.2), "{relative:?}");
+}
+
+#[test]
+fn tables_for_people() {
+    let folder = folder();
+    for method in METHODS {
+        let table = text(folder.coirl(&format!("{OWN} {SEEN} {SCORED} --method {method} --quiet")).success());
+        assert!(table.contains("value relative to the expert") && table.contains("demonstrated actions"), "{table}");
+        assert_eq!(table.contains("held-out loss"), method == "max-entropy", "{table}");
+        assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
+        // Without a truth and without a loss there may be nothing to draw.
+        let table = text(folder.coirl(&format!("{OWN} {SEEN} --method {method} --quiet --out plain")).success());
+        assert!(!table.contains("NaN"), "{table}");
+        let drawn = !["majority", "nearest", "uniform"].contains(&method);
+        assert_eq!(folder.path("plain/fit.svg").exists(), drawn, "{method}");
+    }
+}
+
+#[test]
+fn a_soft_mapping_serves_wherever_mappings_do() {
+    let folder = folder();
+    folder.coirl(&format!("{OWN} {SHOWN} --method max-entropy --temperature 0.5 --penalty 0.01")).success();
+    let plan = "plan demos/model.npz --context 0.2,0.3,0.5 --json --mapping";
+    let of_csv = folder.coirl(&format!("{plan} coirl-fit/mapping.csv")).success();
+    let of_artifact = folder.coirl(&format!("{plan} coirl-fit/fitted.safetensors")).success();
+    assert_eq!(of_csv.get_output().stdout, of_artifact.get_output().stdout);
+    folder.coirl(&format!("{OWN} {SEEN} --method bc --out cloned")).success();
+    let refused = folder.coirl(&format!("{plan} cloned/fitted.safetensors")).code(1);
+    let told = String::from_utf8(refused.get_output().stderr.clone()).unwrap();
+    assert!(told.contains("cloned") && told.contains("no mapping"), "{told}");
+}
+
+#[test]
+fn options_of_the_baselines() {
+    let folder = folder();
+    let run = |options: &str| json(folder.coirl(&format!("{OWN} {SEEN} {SCORED} --json --method {options}")).success());
+    let size = |found: &serde_json::Value| {
+        let rows = found["mapping"].as_array().unwrap().iter().flat_map(numbers);
+        rows.map(|w| w * w).sum::<f64>().sqrt()
+    };
+    assert!(size(&run("max-entropy --penalty 1")) < size(&run("max-entropy --penalty 0.01")));
+    assert_eq!(run("max-entropy --greedy")["agent"], "planned");
+    assert_eq!(run("max-entropy")["agent"], "soft");
+    let (drawn, taken) = (run("bc"), run("bc --greedy"));
+    assert!(taken["accuracy"].as_f64().unwrap() > drawn["accuracy"].as_f64().unwrap());
+    let first = folder.read("coirl-fit/fitted.safetensors");
+    run("bc --greedy --threads 1");
+    assert!(first == folder.read("coirl-fit/fitted.safetensors"));
+}
+
+#[test]
+fn what_is_refused() {
+    let folder = folder();
+    let refused = |arguments: &str, words: &[&str]| {
+        let run = folder.coirl(&format!("{OWN} {arguments}")).code(1);
+        let line = String::from_utf8(run.get_output().stderr.clone()).unwrap();
+        assert!(line.lines().count() == 1 && words.iter().all(|word| line.contains(word)), "{arguments}: {line}");
+    };
+    for method in ["bc", "majority", "nearest"] {
+        refused(&format!("{SHOWN} --method {method}"), &["actions", "--trajectories"]);
+    }
+    folder.coirl(&format!("{OWN} {SHOWN} --method uniform")).success();
+    refused(&format!("{SEEN} --method adaptive --temperature 2"), &["adaptive", "--temperature", "max-entropy"]);
+    refused(&format!("{SEEN} --method bc --temperature 2"), &["bc", "--temperature"]);
+    refused(&format!("{SEEN} --method majority --penalty 2"), &["majority", "--penalty", "bc"]);
+    refused(&format!("{SEEN} --method psgd --greedy"), &["psgd", "--greedy"]);
+    refused(&format!("{SEEN} --method max-entropy --temperature 0"), &["temperature", "0"]);
+    refused(&format!("{SEEN} --method max-entropy --penalty -1"), &["penalty", "-1"]);
+    refused(&format!("{SEEN} --method bc --batch-size 3"), &["no batches"]);
+    refused(&format!("{SEEN} --method bc --validation 0.2"), &["stop.patience", "no mapping"]);
+    refused(&format!("{SEEN} --method bc --initial truth.csv"), &["initial"]);
+}
+
+#[test]
+fn an_interrupted_run_goes_on_to_the_same_bytes() {
+    let folder = folder();
+    for method in ["max-entropy", "max-entropy-per-context", "bc"] {
+        let run = format!("{OWN} {SEEN} {SCORED} --method {method} --steps 12");
+        folder.coirl(&format!("{run} --out whole")).success();
+        folder.coirl(&format!("{run} --stop-after 4 --out parts")).code(130);
+        folder.coirl(&format!("{run} --resume --out parts")).success();
+        for file in ["fitted.safetensors", "history.jsonl", "fit.svg"] {
+            assert!(folder.read(&format!("whole/{file}")) == folder.read(&format!("parts/{file}")), "{method} {file}");
+        }
+    }
+}

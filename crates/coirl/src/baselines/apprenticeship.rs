@@ -1,0 +1,254 @@
+//! What the methods of apprenticeship learning share: policies met so far, a mixture of them, and the game that it plays.
+//!
+//! With contexts inside the state (see [`super::LargeMdp`]) an expert is one point and an agent another,
+//!
+//! ```text
+//! μ_E = mean of c ⊙ μ*_c,        μ̄ = Σ_j λ_j M_j,   M_j = mean of c ⊙ μ_c of the policy that plans for W_j,   λ in the simplex.
+//! ```
+//!
+//! All four methods play the zero-sum game max over mixtures, min over rewards w in a set, of w·(μ̄ − μ_E): by what an agent can be
+//! sure to beat the expert when the worst reward of the set is the true one. A mixture gives a lower bound of its value, and the
+//! plan for any one reward an upper bound, max_π w·(μ^π − μ_E). Where w ranges over the unit ball the value is minus the distance
+//! of μ_E from the policies' polytope: zero, unless the demonstrations are noisy. A step plans once in every context.
+
+use super::large_mdp::LargeMdp;
+use crate::agent::{Agent, Mixture};
+use crate::error::Result;
+use crate::learn::{GameValue, Problem, dot, norm};
+use crate::mapping::LinearMapping;
+use crate::random::stream;
+use rand::RngExt;
+
+/// How the large MDP is planned in. The policies are the same.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum States {
+    /// Context by context, in blocks.
+    #[default]
+    Separate,
+    /// As one process with all contexts in its state, as it was published; its cost is that of its size.
+    Joint,
+}
+
+/// Differences below this share of the largest feature expectations are rounding.
+const ROUNDING: f64 = 1e-11;
+
+/// The policies met and how they are mixed.
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Apprentice {
+    /// μ_E.
+    pub(super) expert: Vec<f64>,
+    /// W that the next policy plans for.
+    pub(super) next: Vec<f64>,
+    /// Rewards and feature expectations of the policies met, and their shares in the mixture.
+    rewards: Vec<Vec<f64>>,
+    points: Vec<Vec<f64>>,
+    shares: Vec<f64>,
+    /// μ̄.
+    pub(super) mean: Vec<f64>,
+    /// The largest ‖μ‖₂ met.
+    scale: f64,
+    /// The least upper bound of the game's value, once there is one.
+    upper: Option<f64>,
+    /// Made when first needed: a function of the problem alone.
+    #[serde(skip)]
+    large_mdp: Option<LargeMdp>,
+}
+
+impl Apprentice {
+    /// Before the first policy, which will plan for this reward.
+    pub(super) fn start(problem: &Problem<'_>, first: Vec<f64>) -> Result<Self> {
+        let mut expert = vec![0.0; problem.n_parameters()];
+        let nothing = vec![0.0; problem.n_features()];
+        for i in 0..problem.len() {
+            problem.add_difference(i, problem.demonstrated(i)?, &nothing, 1.0 / problem.len() as f64, &mut expert);
+        }
+        Ok(Self {
+            scale: norm(&expert),
+            mean: vec![0.0; expert.len()],
+            next: first,
+            expert,
+            rewards: Vec::new(),
+            points: Vec::new(),
+            shares: Vec::new(),
+            upper: None,
+            large_mdp: None,
+        })
+    }
+
+    /// Before the first policy, which will plan for a given reward, or for one with random entries in [0, 1].
+    pub(super) fn start_anywhere(problem: &Problem<'_>, initial: Option<&[f64]>, seed: u64) -> Result<Self> {
+        let mut rng = stream(seed, "first reward", 0);
+        let mut random = || (0..problem.n_parameters()).map(|_| rng.random::<f64>()).collect();
+        Self::start(problem, initial.map_or_else(&mut random, <[f64]>::to_vec))
+    }
+
+    /// Plans for the next reward: the feature expectations of the policy.
+    pub(super) fn respond(&mut self, problem: &Problem<'_>, states: States) -> Result<Vec<f64>> {
+        let point = match states {
+            States::Separate => {
+                let all = problem.all();
+                let nothing = vec![0.0; problem.n_features()];
+                let mut point = vec![0.0; problem.n_parameters()];
+                for (i, agent) in problem.respond(&self.next, &all)?.iter().enumerate() {
+                    problem.add_difference(i, agent, &nothing, 1.0 / all.len() as f64, &mut point);
+                }
+                point
+            }
+            States::Joint => {
+                let large = match self.large_mdp.take() {
+                    Some(large) => large,
+                    None => {
+                        let contexts = problem.all().into_iter().map(|i| (problem.context(i), problem.origin(i)));
+                        LargeMdp::new(problem.model(), &contexts.collect::<Vec<_>>())?
+                    }
+                };
+                // A plan of the large process is one of each context.
+                problem.count_plans(problem.len() as u64);
+                self.large_mdp.insert(large).respond(&self.next)?.1
+            }
+        };
+        self.scale = self.scale.max(norm(&point));
+        Ok(point)
+    }
+
+    /// Number of policies kept.
+    pub(super) fn len(&self) -> usize {
+        self.points.len()
+    }
+
+    /// The feature expectations of the policies kept.
+    pub(super) fn points(&self) -> &[Vec<f64>] {
+        &self.points
+    }
+
+    /// The shares of the policies kept.
+    pub(super) fn shares(&self) -> &[f64] {
+        &self.shares
+    }
+
+    /// Which of the policies kept has these feature expectations, up to rounding.
+    pub(super) fn find(&self, point: &[f64]) -> Option<usize> {
+        let same = |x: &f64, y: &f64| (x - y).abs() <= ROUNDING * self.scale;
+        self.points.iter().position(|known| known.iter().zip(point).all(|(x, y)| same(x, y)))
+    }
+
+    /// Keeps the policy that was planned for the next reward, with no share of the mixture yet.
+    pub(super) fn keep(&mut self, point: Vec<f64>) -> usize {
+        self.rewards.push(self.next.clone());
+        self.points.push(point);
+        self.shares.push(0.0);
+        self.points.len() - 1
+    }
+
+    /// Mixes the policies kept in new shares.
+    pub(super) fn mix(&mut self, shares: Vec<f64>) {
+        debug_assert_eq!(shares.len(), self.points.len());
+        self.mean = mixed(&self.points, &shares);
+        self.shares = shares;
+    }
+
+    /// Gives one of the policies kept this much of the mixture, at the expense of all.
+    pub(super) fn mix_in(&mut self, policy: usize, share: f64) {
+        let mut shares: Vec<f64> = self.shares.iter().map(|old| (1.0 - share) * old).collect();
+        shares[policy] += share;
+        self.mix(shares);
+    }
+
+    /// The share of a new policy that brings the mixture nearest to the expert; all of it for the first.
+    pub(super) fn nearest_share(&self, point: &[f64]) -> f64 {
+        if self.points.is_empty() {
+            return 1.0;
+        }
+        let towards: Vec<f64> = point.iter().zip(&self.mean).map(|(new, own)| new - own).collect();
+        self.line_search(&towards).min(1.0)
+    }
+
+    /// How far to go along a direction for the point nearest to the expert.
+    pub(super) fn line_search(&self, along: &[f64]) -> f64 {
+        let squared = dot(along, along);
+        if squared > 0.0 { (dot(&self.towards_the_expert(), along) / squared).max(0.0) } else { 0.0 }
+    }
+
+    /// Forgets policies without a share.
+    pub(super) fn drop_unused(&mut self) {
+        let used: Vec<bool> = self.shares.iter().map(|share| *share > 0.0).collect();
+        let mut at = used.iter();
+        self.rewards.retain(|_| at.next().is_some_and(|used| *used));
+        let mut at = used.iter();
+        self.points.retain(|_| at.next().is_some_and(|used| *used));
+        self.shares.retain(|share| *share > 0.0);
+    }
+
+    /// μ_E − μ̄.
+    pub(super) fn towards_the_expert(&self) -> Vec<f64> {
+        self.expert.iter().zip(&self.mean).map(|(expert, own)| expert - own).collect()
+    }
+
+    /// ‖μ_E − μ̄‖₂.
+    pub(super) fn distance(&self) -> f64 {
+        norm(&self.towards_the_expert())
+    }
+
+    /// Takes note of an upper bound of the game's value.
+    pub(super) fn bound_from_above(&mut self, upper: f64) {
+        self.upper = Some(self.upper.map_or(upper, |least| least.min(upper)));
+    }
+
+    /// Takes note of what the plan for the next reward says about the game over the unit ball. The reward zero is in the
+    /// ball, so that no agent is sure of more than nothing.
+    pub(super) fn bound_over_the_ball(&mut self, point: &[f64]) {
+        let size = norm(&self.next);
+        let gained = if size > 0.0 { (dot(&self.next, point) - dot(&self.next, &self.expert)) / size } else { 0.0 };
+        self.bound_from_above(gained.min(0.0));
+    }
+
+    /// The least upper bound of the game's value that was met.
+    pub(super) fn upper(&self) -> Option<f64> {
+        self.upper
+    }
+
+    /// How far the mixture is from the value of the game over the unit ball, at most.
+    pub(super) fn gap_over_the_ball(&self) -> Option<f64> {
+        self.upper.map(|upper| (upper + self.distance()).max(0.0))
+    }
+
+    /// Between what the value of the game over the unit ball lies.
+    pub(super) fn game_over_the_ball(&self) -> Option<GameValue> {
+        // A distance of zero is a value of zero, without a sign.
+        let lower = 0.0 - self.distance();
+        Some(GameValue {
+            lower,
+            // Both bounds are computed with rounding errors; they do not cross.
+            upper: self.upper?.max(lower),
+            says: "rewards of length one: the value is minus the distance of the expert's feature expectations from those that \
+                   policies can have, zero unless demonstrations are noisy"
+                .into(),
+        })
+    }
+
+    /// Whether a number is nothing but rounding, at the size of the feature expectations.
+    pub(super) fn is_rounding(&self, x: f64) -> bool {
+        x <= ROUNDING * self.scale
+    }
+
+    /// The mixture as an agent; before the first policy, whoever plans for the first reward.
+    pub(super) fn agent(&self, problem: &Problem<'_>) -> Result<Agent> {
+        let mapping = |reward: &Vec<f64>| LinearMapping::new(problem.dimension(), problem.n_features(), reward.clone());
+        let drawn: Vec<(f64, &Vec<f64>)> =
+            self.shares.iter().copied().zip(&self.rewards).filter(|(share, _)| *share > 0.0).collect();
+        let (shares, rewards) =
+            if drawn.is_empty() { (vec![1.0], vec![&self.next]) } else { drawn.into_iter().unzip() };
+        Ok(Agent::Mixed(Mixture::new(shares, rewards.into_iter().map(mapping).collect::<Result<_>>()?)?))
+    }
+}
+
+/// Σ_j λ_j M_j, summed in order.
+fn mixed(points: &[Vec<f64>], shares: &[f64]) -> Vec<f64> {
+    let mut mean = vec![0.0; points.first().map_or(0, Vec::len)];
+    for (point, share) in points.iter().zip(shares).filter(|entry| *entry.1 > 0.0) {
+        mean.iter_mut().zip(point).for_each(|(sum, x)| *sum += share * x);
+    }
+    mean
+}

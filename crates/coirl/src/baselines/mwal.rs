@@ -1,0 +1,167 @@
+//! Multiplicative weights for apprenticeship learning (Syed & Schapire 2008, algorithm MWAL).
+//!
+//! The game is over rewards w in the simplex of n features: all dk where no weight is negative, or 2dk where each feature stands
+//! beside its negative, which is the ball ‖W‖₁ ≤ 1. With x_t = M_t − μ_E for the plan of w_t, |x_t| ≤ R in every entry:
+//!
+//! ```text
+//! w_{t+1} ∝ w_t·β^{G_t},   G_t = (x_t/R + 1)/2 ∈ [0, 1],   β = 1/(1 + η),   η = √(2 log n/T),        R = 2·max|φ|·max‖c‖∞/(1 − γ).
+//! ```
+//!
+//! All T policies have equal shares. By Freund & Schapire's bound for Hedge, for every η and after every number t of steps,
+//!
+//! ```text
+//! min over w of w·(μ̄ − μ_E)  ≥  v* − 2R(η/2 + (1 + 1/η)·log(n)/t),        v* = max over mixtures of the left-hand side,
+//! ```
+//!
+//! which for η as above is their 2R(√(2 log n/T) + log(n)/T). Where no weight of the true reward is negative and v* > 0 the
+//! agent does better than the expert. Cost: a plan in every context per step.
+
+use super::apprenticeship::{Apprentice, States};
+use crate::agent::Agent;
+use crate::error::{Error, Result};
+use crate::learn::{Algorithm, GameValue, Problem, Run, Step, check_positive, dot};
+
+/// Settings of multiplicative weights.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Mwal {
+    /// How the large MDP is planned in.
+    pub states: States,
+    /// Whether weights of the true reward may be negative.
+    pub signed: bool,
+    /// Factor on the theory's η; the bound is printed for what is used.
+    pub step_multiplier: f64,
+}
+
+impl Default for Mwal {
+    fn default() -> Self {
+        Self { states: States::default(), signed: true, step_multiplier: 1.0 }
+    }
+}
+
+/// What multiplicative weights keep.
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct State {
+    apprentice: Apprentice,
+    /// log w up to a constant: of the features, then of their negatives.
+    logits: Vec<f64>,
+    /// η.
+    rate: f64,
+    /// The largest |entry| of x_t met.
+    largest: f64,
+}
+
+impl Mwal {
+    /// n.
+    fn n_weights(&self, problem: &Problem<'_>) -> usize {
+        problem.n_parameters() * if self.signed { 2 } else { 1 }
+    }
+}
+
+/// R.
+fn range(problem: &Problem<'_>) -> Result<f64> {
+    Ok(2.0 * problem.entry_bound()?)
+}
+
+impl State {
+    /// The reward that the weights stand for.
+    fn reward(&self) -> Vec<f64> {
+        let most = self.logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let weights: Vec<f64> = self.logits.iter().map(|x| (x - most).exp()).collect();
+        let total: f64 = weights.iter().sum();
+        let (plus, minus) = weights.split_at(self.apprentice.expert.len());
+        let minus = minus.iter().copied().chain(std::iter::repeat(0.0));
+        plus.iter().zip(minus).map(|(plus, minus)| (plus - minus) / total).collect()
+    }
+
+    /// min over w of w·(μ̄ − μ_E).
+    fn least_gain(&self, own: &Mwal) -> f64 {
+        let gain = |behind: f64| if own.signed { -behind.abs() } else { -behind };
+        self.apprentice.towards_the_expert().into_iter().map(gain).fold(f64::INFINITY, f64::min)
+    }
+}
+
+impl Algorithm for State {
+    type Settings = Mwal;
+
+    fn start(own: &Mwal, problem: &Problem<'_>, initial: Option<&[f64]>, _seed: u64) -> Result<Self> {
+        check_positive("step multiplier", own.step_multiplier)?;
+        if initial.is_some() {
+            let reason = "multiplicative weights start from equal weights; leave it out";
+            return Err(Error::InvalidSetting { name: "initial mapping", value: "given".into(), reason });
+        }
+        let mut state = Self {
+            apprentice: Apprentice::start(problem, Vec::new())?,
+            logits: vec![0.0; own.n_weights(problem)],
+            rate: 0.0,
+            largest: 0.0,
+        };
+        state.apprentice.next = state.reward();
+        Ok(state)
+    }
+
+    fn step(&mut self, own: &Mwal, problem: &Problem<'_>, run: Run) -> Result<Step> {
+        let n = own.n_weights(problem) as f64;
+        self.rate = own.step_multiplier * (2.0 * n.ln() / run.last as f64).sqrt();
+        let point = self.apprentice.respond(problem, own.states)?;
+        let ahead: Vec<f64> = point.iter().zip(&self.apprentice.expert).map(|(new, expert)| new - expert).collect();
+        self.largest = ahead.iter().fold(self.largest, |most, x| most.max(x.abs()));
+        self.apprentice.bound_from_above(dot(&self.apprentice.next, &ahead));
+        let range = range(problem)?;
+        // log β · G, without the half that is common to all features.
+        let scale = if range > 0.0 { 0.5 * self.rate.ln_1p() / range } else { 0.0 };
+        let (plus, minus) = self.logits.split_at_mut(ahead.len());
+        plus.iter_mut().zip(&ahead).for_each(|(logit, x)| *logit -= scale * x);
+        minus.iter_mut().zip(&ahead).for_each(|(logit, x)| *logit += scale * x);
+        self.apprentice.keep(point);
+        self.apprentice.mix(vec![1.0 / run.step as f64; self.apprentice.len()]);
+        self.apprentice.next = self.reward();
+        let gap = self.apprentice.upper().map(|upper| (upper - self.least_gain(own)).max(0.0));
+        Ok(Step {
+            step_size: Some(self.rate),
+            demonstrations: problem.len() as u64,
+            gap,
+            distance: Some(self.apprentice.distance()),
+            finished: gap.is_some_and(|gap| self.apprentice.is_rounding(gap)),
+            ..Step::default()
+        })
+    }
+
+    fn mapping(&self) -> Option<Vec<f64>> {
+        None
+    }
+
+    fn agent(&self, problem: &Problem<'_>) -> Result<Agent> {
+        self.apprentice.agent(problem)
+    }
+
+    fn default_steps(_own: &Mwal, _problem: &Problem<'_>) -> u64 {
+        500
+    }
+
+    fn game(&self, own: &Mwal) -> Option<GameValue> {
+        let lower = self.least_gain(own);
+        let says = if own.signed {
+            "rewards whose weights have absolute values that sum to one: what the agent can be sure to gain over the expert"
+        } else {
+            "rewards whose weights are not negative and sum to one: what the agent can be sure to gain over the expert"
+        };
+        Some(GameValue { lower, upper: self.apprentice.upper()?.max(lower), says: says.into() })
+    }
+
+    fn bound(&self, own: &Mwal, problem: &Problem<'_>, steps: u64) -> Result<(Option<f64>, String)> {
+        let range = range(problem)?;
+        if steps == 0 || self.rate == 0.0 {
+            return Ok((None, "no step was taken, or there is only one reward".into()));
+        }
+        if self.largest > range {
+            let says = "estimated feature expectations are beyond what features allow: the bound does not hold";
+            return Ok((None, says.into()));
+        }
+        let log = (own.n_weights(problem) as f64).ln();
+        let bound = 2.0 * range * (0.5 * self.rate + (1.0 + 1.0 / self.rate) * log / steps as f64);
+        let says = "the agent's worst gain over the expert is below the value of the game by no more than this";
+        Ok((Some(bound), says.into()))
+    }
+}
