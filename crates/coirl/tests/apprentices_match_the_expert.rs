@@ -469,6 +469,27 @@ fn planned_together_or_apart_the_run_is_the_same() {
 }
 
 #[test]
+fn a_mixture_scores_as_what_it_draws() {
+    let model = Grid::default().build().unwrap();
+    let truth = LinearMapping::new(12, 12, (0..144).map(|i| f64::from(u8::from(i % 13 == 0))).collect()).unwrap();
+    let contexts = model.context_space().sample(6, 2).unwrap();
+    let demonstrations = exact(&model, &truth, &contexts);
+    let problem = Problem::new(&model, &train(&demonstrations, 6), &Estimator::default()).unwrap();
+    let fitted = learned(&problem, projection(), 9, None);
+    let test = model.context_space().sample(10, 3).unwrap();
+    let examination = Examination::new(&model, &truth, test.clone()).unwrap();
+    let score = examination.score(&fitted.agent).unwrap();
+    assert_eq!(score, examination.score(&fitted.agent).unwrap());
+    let value = dot(truth.values(), &expectations_of(&model, &fitted.agent, &test));
+    assert!((score.value - value).abs() < 1e-12, "{}, not {value}", score.value);
+    let Agent::Mixed(mixture) = &fitted.agent else { panic!("{:?}", fitted.agent.kind()) };
+    let drawn = mixture.shares().iter().zip(mixture.mappings());
+    let accuracy = |mapping: &LinearMapping| examination.score(&Agent::Planned(mapping.clone())).unwrap().accuracy;
+    let accuracy: f64 = drawn.map(|(share, mapping)| share * accuracy(mapping)).sum();
+    assert!((score.accuracy - accuracy).abs() < 1e-12 && mixture.shares().len() > 3);
+}
+
+#[test]
 fn what_cannot_be_meant_is_refused() {
     let model = one_choice(&[vec![1.0], vec![-1.0]]);
     let demonstrations = shown(&model, &[0.5]);
