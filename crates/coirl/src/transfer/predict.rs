@@ -1,8 +1,11 @@
 //! The policy for a new context: transferred where that is good enough, planned where it is not.
 //!
-//! 1. If the theorem's bound is within the wanted one, the transferred policy is the answer.
-//! 2. Otherwise one backup of its exactly evaluated values bounds what it can lose, usually by far less.
-//! 3. If that is still too much, planning starts from those values. The plan is that of planning from scratch.
+//! 1. If improving over so many known policies would take longer than planning, the answer is planned. What takes longer is
+//!    estimated from the sizes of the model and the library and from the sweeps that known contexts took, not measured, so that the same
+//!    question has the same answer.
+//! 2. If the theorem's bound is within the wanted one, the transferred policy is the answer.
+//! 3. Otherwise one backup of its exactly evaluated values bounds what it can lose, usually by far less.
+//! 4. If that is still too much, planning starts from those values. The plan is that of planning from scratch.
 
 use super::basis::Basis;
 use super::bounds::{Constants, TheoremBound};
@@ -16,12 +19,18 @@ use crate::model::digest::{feed_numbers, sha256};
 use crate::model::{ActionId, Cmdp, Context, Dynamics, Mdp, Reward, StateId};
 use crate::plan::{ManyOptions, Plan, Planner, Policy, Start, evaluate, suboptimality_bound};
 
+/// A multiplication of the improvement takes as long as so many of planning, which reads a kernel again and again and finds it in the
+/// cache; `cargo bench --bench transfer` shows both.
+const IMPROVEMENT_COST: f64 = 4.0;
+
 /// What is known about the contexts of one mapping in one model, and how to act in others.
 #[derive(Debug)]
 pub struct Transfer<'a> {
     model: &'a Cmdp,
     mapping: LinearMapping,
     knowledge: Knowledge<'a>,
+    /// Contexts that were planned for here, and the sweeps that took.
+    planned: (usize, usize),
 }
 
 /// What is transferred from, by the dynamics of the model.
@@ -110,7 +119,7 @@ impl<'a> Transfer<'a> {
                 Knowledge::Clusters(libraries.collect::<Result<_>>()?)
             }
         };
-        Ok(Self { model, mapping, knowledge })
+        Ok(Self { model, mapping, knowledge, planned: (0, 0) })
     }
 
     /// The mapping.
@@ -159,6 +168,8 @@ impl<'a> Transfer<'a> {
     pub fn learn(&mut self, contexts: &[Context]) -> Result<()> {
         let options = ManyOptions { feature_expectations: false, values: false };
         let plans = plan_mapping(self.model, &self.mapping, contexts, options)?;
+        self.planned.0 += plans.len();
+        self.planned.1 += plans.iter().map(|plan| plan.certificate.sweeps).sum::<usize>();
         let policies: Vec<Policy> = plans.into_iter().map(|plan| plan.policy).collect();
         self.remember(contexts, &policies)
     }
@@ -292,9 +303,26 @@ impl<'a> Transfer<'a> {
         Ok(Prediction { policy, values, value, how, bound, bound_by, theorem })
     }
 
-    /// The transferred policy if its bound is at most `wanted` (whatever it is, where nothing is wanted), otherwise the
-    /// planned one. Plans from scratch where nothing is known.
+    /// Whether planning from scratch is estimated to take less than improving over all known policies. Nothing is estimated before a
+    /// context was planned for here.
+    pub fn planning_is_cheaper(&self, context: &Context) -> Result<bool> {
+        let (Some(library), (planned @ 1.., sweeps)) = (self.library(context)?, self.planned) else {
+            return Ok(false);
+        };
+        let mdp = self.model.mdp(context)?;
+        let improvement = mdp.kernel().n_rows() * library.known().n_policies() * self.mapping.dimension();
+        let planning = mdp.kernel().n_entries() as f64 * sweeps as f64 / planned as f64;
+        Ok(IMPROVEMENT_COST * improvement as f64 > planning)
+    }
+
+    /// The transferred policy if that is cheaper than planning and its bound is at most `wanted` (whatever it is, where nothing is
+    /// wanted), otherwise the planned one. Plans from scratch where nothing is known.
     pub fn predict(&self, context: &Context, wanted: Option<f64>) -> Result<Prediction> {
+        match self.planning_is_cheaper(context) {
+            Ok(true) | Err(Error::EmptyLibrary { .. }) => return self.plan(context, None),
+            Ok(false) => {}
+            Err(error) => return Err(error),
+        }
         match self.transfer(context, wanted) {
             Ok(transferred) if wanted.is_none_or(|wanted| transferred.bound <= wanted) => Ok(transferred),
             Ok(transferred) => self.plan(context, Some(&transferred)),
