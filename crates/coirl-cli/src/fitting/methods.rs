@@ -221,7 +221,7 @@ pub(crate) struct MethodArgs {
     /// Weight of the squared norm in max-entropy [default: 1e-4] and bc [default: 1e-3]
     #[arg(long, value_name = "L", allow_negative_numbers = true)]
     penalty: Option<f64>,
-    /// Components of the dynamics that describe a state to bc [default: at most 16]
+    /// Components of the dynamics that describe a state to bc [default: at most 64]
     #[arg(long, value_name = "N")]
     components: Option<usize>,
     /// Take the best action (max-entropy) or the likeliest (bc) instead of drawing one

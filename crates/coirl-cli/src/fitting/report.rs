@@ -14,6 +14,8 @@ use std::time::Duration;
 
 /// Widest mapping that is printed.
 const MOST_COLUMNS: usize = 8;
+/// Longest name of a method that fits among the numbers.
+const LONGEST_NAME: usize = 15;
 /// Longest mapping that is printed.
 const MOST_ROWS: usize = 12;
 
@@ -93,7 +95,10 @@ impl<'a> Report<'a> {
         text::title(out, &format!("Learned from {}", self.source))?;
         let mut rows: Vec<Vec<String>> = Vec::new();
         let mut row = |what: &str, number: String, remark: &str| rows.push(vec![what.into(), number, remark.into()]);
-        row("method", self.method.into(), "");
+        // A long name would push the remarks off the page.
+        let (short_name, long_name) =
+            if self.method.len() <= LONGEST_NAME { (self.method, "") } else { ("", self.method) };
+        row("method", short_name.into(), long_name);
         row("agent", self.agent.into(), &agent_in_words(&self.fitted.agent));
         let on = self.scored_on.as_deref().unwrap_or_default();
         match (self.score, self.validation_loss) {

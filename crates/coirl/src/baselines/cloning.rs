@@ -26,7 +26,7 @@ use std::sync::OnceLock;
 const STEPS: u64 = 500;
 /// Components where nothing is said: as many as explain this share of the variance, at most so many.
 const EXPLAINED: f64 = 0.95;
-const MOST_COMPONENTS: usize = 16;
+const MOST_COMPONENTS: usize = 64;
 /// State inputs beyond this many numbers are refused.
 const MAX_STATE_INPUTS: usize = 1 << 28;
 
@@ -36,7 +36,7 @@ const MAX_STATE_INPUTS: usize = 1 << 28;
 pub struct Cloning {
     /// λ.
     pub penalty: f64,
-    /// Components of the dynamics; where nothing is said, as many as explain 95 % of their variance, at most 16.
+    /// Components of the dynamics; where nothing is said, as many as explain 95 % of their variance, at most 64.
     pub components: Option<usize>,
     /// Whether products of context and state inputs are inputs too.
     pub interactions: bool,
