@@ -1,15 +1,14 @@
-//! What transfer costs beside planning, on a random model of the size of ICU-Sepsis (716 states, 25 actions, 85 successors,
-//! 42 features, contexts of 7 numbers, discount 0.9) and libraries of up to 100 policies. Medians over many new contexts,
-//! all in one run; then what transfer is worth in the offline driving setting, over ten seeds.
+//! What transfer costs beside planning, in the sepsis simulator (716 states, 25 actions, 42 features, contexts of 7 numbers,
+//! discount 0.9) and with libraries of up to 400 policies. Medians over many new patients, all in one run; then what
+//! transfer is worth in the offline driving setting, over ten seeds.
 //! `cargo bench --bench transfer [-- --driving [--seeds N]]`.
 #![allow(clippy::print_stdout)] // a benchmark reports on standard output
 
 #[path = "../tests/offline_driving/mod.rs"]
 mod offline_driving;
 
-use coirl::domains::{Driving, Garnet};
-use coirl::mapping::LinearMapping;
-use coirl::model::{Cmdp, Context, ContextSpace, StateId};
+use coirl::domains::{Driving, Sepsis};
+use coirl::model::{Context, StateId};
 use coirl::plan::Planner;
 use coirl::transfer::{Basis, How, PolicyLibrary, Transfer};
 use offline_driving::Outcome;
@@ -19,19 +18,11 @@ use std::time::Instant;
 
 const POLICIES: usize = 100;
 const NEW_CONTEXTS: usize = 41;
-const DIMENSION: usize = 7;
+/// States in which somebody acts.
+const CLUSTERS: usize = 713;
 
-fn model() -> coirl::Result<Cmdp> {
-    let garnet =
-        Garnet { n_states: 716, n_actions: 25, n_successors: 85, n_features: 42, discount: 0.9, ..Garnet::default() };
-    garnet.build()?.with_context_space(ContextSpace::Simplex { dimension: DIMENSION })
-}
-
-/// Entries of both signs, so that contexts want different things.
-fn mapping(n_features: usize) -> coirl::Result<LinearMapping> {
-    let entries = DIMENSION * n_features;
-    let space = ContextSpace::Box { lower: vec![-1.0; entries], upper: vec![1.0; entries] };
-    LinearMapping::new(DIMENSION, n_features, space.sample(1, 5)?[0].values().to_vec())
+fn patients(n: usize, seed: u64) -> coirl::Result<Vec<Context>> {
+    Ok(Sepsis::patients(n, seed)?.into_iter().map(|patient| patient.context).collect())
 }
 
 /// Median seconds of what is done once per context.
@@ -95,10 +86,10 @@ fn driving(seeds: u64) -> coirl::Result<()> {
 
 /// What transfer costs beside planning.
 fn beside_planning() -> coirl::Result<()> {
-    let model = model()?;
-    let mapping = mapping(model.n_features())?;
-    let contexts = model.context_space().sample(NEW_CONTEXTS, 1)?;
-    let known = model.context_space().sample(POLICIES, 2)?;
+    let model = Sepsis::default().build()?;
+    let mapping = Sepsis::linear_mapping();
+    let contexts = patients(NEW_CONTEXTS, 1)?;
+    let known = patients(POLICIES, 2)?;
     let mdp = model.shared_mdp()?;
     let plan = |context: &Context| {
         Planner::default().plan(&mdp, &mdp.reward(&mapping.weights(context)?)?).map(|plan| drop(black_box(plan)))
@@ -114,7 +105,7 @@ fn beside_planning() -> coirl::Result<()> {
     let learning = begun.elapsed().as_secs_f64();
     let mut state = 0;
     let mut next_state = || {
-        state = (state + 17) % model.n_states();
+        state = (state + 17) % CLUSTERS;
         StateId(state as u32)
     };
     let first = median(&contexts, |context| act(&transfer, context, next_state()))?;
@@ -151,7 +142,7 @@ fn beside_planning() -> coirl::Result<()> {
     println!("|---|---|---|");
     for n in [5, 10, 20, 50, 100, 200, 400] {
         let mut library = PolicyLibrary::shared(&model, &Basis::linear(&mapping))?;
-        let more = model.context_space().sample(n, 3)?;
+        let more = patients(n, 3)?;
         let planned: Vec<_> = more
             .iter()
             .map(|context| Ok(Planner::default().plan(&mdp, &mdp.reward(&mapping.weights(context)?)?)?.policy))

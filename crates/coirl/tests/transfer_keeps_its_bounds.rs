@@ -537,6 +537,21 @@ fn damaged_libraries_are_refused_by_name() {
 }
 
 #[test]
+fn predicting_takes_what_is_cheaper() {
+    // At a small discount planning takes a few sweeps, and many policies are slower to compare than that.
+    let mapping = signed();
+    for (discount, known, cheaper) in [(0.1, 60, true), (0.99, 2, false)] {
+        let model = garnet(1).with_criterion(Criterion::discounted(discount).unwrap()).unwrap();
+        let mut transfer = Transfer::new(&model, mapping.clone()).unwrap();
+        transfer.learn(&contexts(known, 4)).unwrap();
+        let context = &contexts(1, 9)[0];
+        assert_eq!(transfer.planning_is_cheaper(context).unwrap(), cheaper, "{} policies", transfer.n_policies());
+        let found = transfer.predict(context, None).unwrap();
+        assert_eq!(matches!(found.how, How::Planned { warm: false, .. }), cheaper, "{:?}", found.how);
+    }
+}
+
+#[test]
 fn repeated_policies_are_kept_once() {
     let model = garnet(1);
     let mapping = LinearMapping::new(D, 3, vec![1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0]).unwrap();

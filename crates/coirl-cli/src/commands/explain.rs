@@ -24,7 +24,8 @@ does not see it. RUN is the folder that `coirl fit` wrote; the model and the dem
 const EXAMPLES: &str = "\
 Examples:
   coirl explain coirl-fit
-  coirl explain coirl-fit --context speed=0.2,collision=0.5,off-road=0.3
+  coirl explain coirl-fit --context \\
+      speed-priority=0.2,collision-priority=0.5,off-road-priority=0.3
   coirl explain coirl-fit --context 0.2,0.5,0.3 --state 12 --bootstrap 0
   coirl explain coirl-fit --json";
 
