@@ -489,7 +489,7 @@ fn a_cover_for_a_bound_keeps_it() {
     let found = cover(model.context_space(), &[], Extent::Radius(radius), 2000).unwrap();
     transfer.learn(&found.contexts).unwrap();
     for context in contexts(100, 8) {
-        let prediction = transfer.predict(&context, Some(wanted)).unwrap();
+        let prediction = transfer.transfer(&context, Some(wanted)).unwrap();
         assert!(
             prediction.how == How::Improved && prediction.bound_by == BoundBy::Theorem && prediction.bound <= wanted
         );

@@ -173,11 +173,11 @@ pub(crate) fn agent_in_words(agent: &Agent) -> String {
     match agent {
         Agent::Planned(_) => "plans for the mapping".into(),
         Agent::Mixed(mixture) => format!("draws one of {} rewards per episode", mixture.shares().len()),
-        Agent::Soft(_) => "draws actions, good ones more often".into(),
-        Agent::Nearest(_) => "acts on the reward of the nearest context".into(),
-        Agent::Cloned(_) => "scores actions by context and state".into(),
-        Agent::Copied(_) => "does what was seen in the nearest context".into(),
-        Agent::Fixed(_) => "one action per state, whatever the context".into(),
+        Agent::Soft(_) => "good actions more often than others".into(),
+        Agent::Nearest(_) => "by the reward of the nearest one".into(),
+        Agent::Cloned(_) => "draws actions by their scores".into(),
+        Agent::Copied(_) => "as was seen in the nearest one".into(),
+        Agent::Fixed(_) => "the same in every context".into(),
         Agent::Uniform => "any admissible action".into(),
     }
 }
