@@ -19,9 +19,10 @@ use crate::model::digest::{feed_numbers, sha256};
 use crate::model::{ActionId, Cmdp, Context, Dynamics, Mdp, Reward, StateId};
 use crate::plan::{ManyOptions, Plan, Planner, Policy, Start, evaluate, suboptimality_bound};
 
-/// A multiplication of the improvement takes as long as so many of planning, which reads a kernel again and again and finds it in the
-/// cache; `cargo bench --bench transfer` shows both.
-const IMPROVEMENT_COST: f64 = 4.0;
+/// What a multiplication of the improvement costs in multiplications of planning, which finds its kernel in the cache, and what it
+/// costs to evaluate a policy in sweeps over its rows. From `cargo bench --bench transfer`.
+const IMPROVEMENT_COST: f64 = 2.0;
+const EVALUATION_SWEEPS: f64 = 300.0;
 
 /// What is known about the contexts of one mapping in one model, and how to act in others.
 #[derive(Debug)]
@@ -310,9 +311,10 @@ impl<'a> Transfer<'a> {
             return Ok(false);
         };
         let mdp = self.model.mdp(context)?;
-        let improvement = mdp.kernel().n_rows() * library.known().n_policies() * self.mapping.dimension();
-        let planning = mdp.kernel().n_entries() as f64 * sweeps as f64 / planned as f64;
-        Ok(IMPROVEMENT_COST * improvement as f64 > planning)
+        let (rows, entries) = (mdp.kernel().n_rows() as f64, mdp.kernel().n_entries() as f64);
+        let improvement = IMPROVEMENT_COST * rows * (library.known().n_policies() * self.mapping.dimension()) as f64;
+        let evaluation = EVALUATION_SWEEPS * entries / rows * mdp.n_states() as f64;
+        Ok(improvement + evaluation > entries * sweeps as f64 / planned as f64)
     }
 
     /// The transferred policy if that is cheaper than planning and its bound is at most `wanted` (whatever it is, where nothing is
