@@ -538,11 +538,11 @@ fn damaged_libraries_are_refused_by_name() {
 
 #[test]
 fn predicting_takes_what_is_cheaper() {
-    // At a small discount planning takes a few sweeps, and many policies are slower to compare than that.
-    let mapping = signed();
-    for (discount, known, cheaper) in [(0.1, 60, true), (0.99, 2, false)] {
-        let model = garnet(1).with_criterion(Criterion::discounted(discount).unwrap()).unwrap();
-        let mut transfer = Transfer::new(&model, mapping.clone()).unwrap();
+    // Planning takes a few sweeps of a random model, and hundreds where rewards come from far away.
+    let driving = coirl::domains::Driving::default().build().unwrap();
+    let online = coirl::domains::Driving::online_mapping();
+    for (model, mapping, known, cheaper) in [(garnet(1), signed(), 60, true), (driving, online, 20, false)] {
+        let mut transfer = Transfer::new(&model, mapping).unwrap();
         transfer.learn(&contexts(known, 4)).unwrap();
         let context = &contexts(1, 9)[0];
         assert_eq!(transfer.planning_is_cheaper(context).unwrap(), cheaper, "{} policies", transfer.n_policies());
@@ -562,7 +562,7 @@ fn repeated_policies_are_kept_once() {
     let context = &contexts(1, 9)[0];
     let mdp = model.mdp(context).unwrap();
     let reward = mdp.reward(&mapping.weights(context).unwrap()).unwrap();
-    let found = transfer.predict(context, None).unwrap();
+    let found = transfer.transfer(context, None).unwrap();
     assert_eq!(found.values, evaluate::values(&mdp, &reward, &found.policy).unwrap());
     assert!(found.bound < 1e-9, "{found:?}");
 }

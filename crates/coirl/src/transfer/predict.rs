@@ -1,7 +1,7 @@
 //! The policy for a new context: transferred where that is good enough, planned where it is not.
 //!
 //! 1. If improving over so many known policies would take longer than planning, the answer is planned. What takes longer is
-//!    estimated from the sizes of the model and the library and from the sweeps that known contexts took, not measured, so that the same
+//!    estimated from the sizes of the model and the library and from the sweeps that the first known context took, not measured, so that the same
 //!    question has the same answer.
 //! 2. If the theorem's bound is within the wanted one, the transferred policy is the answer.
 //! 3. Otherwise one backup of its exactly evaluated values bounds what it can lose, usually by far less.
@@ -30,8 +30,8 @@ pub struct Transfer<'a> {
     model: &'a Cmdp,
     mapping: LinearMapping,
     knowledge: Knowledge<'a>,
-    /// Contexts that were planned for here, and the sweeps that took.
-    planned: (usize, usize),
+    /// Sweeps that planning took in the first context, alone.
+    sweeps: Option<usize>,
 }
 
 /// What is transferred from, by the dynamics of the model.
@@ -120,7 +120,7 @@ impl<'a> Transfer<'a> {
                 Knowledge::Clusters(libraries.collect::<Result<_>>()?)
             }
         };
-        Ok(Self { model, mapping, knowledge, planned: (0, 0) })
+        Ok(Self { model, mapping, knowledge, sweeps: None })
     }
 
     /// The mapping.
@@ -169,8 +169,11 @@ impl<'a> Transfer<'a> {
     pub fn learn(&mut self, contexts: &[Context]) -> Result<()> {
         let options = ManyOptions { feature_expectations: false, values: false };
         let plans = plan_mapping(self.model, &self.mapping, contexts, options)?;
-        self.planned.0 += plans.len();
-        self.planned.1 += plans.iter().map(|plan| plan.certificate.sweeps).sum::<usize>();
+        if let (None, Some(first)) = (self.sweeps, contexts.first()) {
+            // Many contexts are planned for in blocks, whose sweeps say little about one.
+            let (mdp, reward) = self.problem(first)?;
+            self.sweeps = Some(Planner::default().plan(&mdp, &reward)?.certificate.sweeps);
+        }
         let policies: Vec<Policy> = plans.into_iter().map(|plan| plan.policy).collect();
         self.remember(contexts, &policies)
     }
@@ -307,14 +310,14 @@ impl<'a> Transfer<'a> {
     /// Whether planning from scratch is estimated to take less than improving over all known policies. Nothing is estimated before a
     /// context was planned for here.
     pub fn planning_is_cheaper(&self, context: &Context) -> Result<bool> {
-        let (Some(library), (planned @ 1.., sweeps)) = (self.library(context)?, self.planned) else {
+        let (Some(library), Some(sweeps)) = (self.library(context)?, self.sweeps) else {
             return Ok(false);
         };
         let mdp = self.model.mdp(context)?;
         let (rows, entries) = (mdp.kernel().n_rows() as f64, mdp.kernel().n_entries() as f64);
         let improvement = IMPROVEMENT_COST * rows * (library.known().n_policies() * self.mapping.dimension()) as f64;
         let evaluation = EVALUATION_SWEEPS * entries / rows * mdp.n_states() as f64;
-        Ok(improvement + evaluation > entries * sweeps as f64 / planned as f64)
+        Ok(improvement + evaluation > entries * sweeps as f64)
     }
 
     /// The transferred policy if that is cheaper than planning and its bound is at most `wanted` (whatever it is, where nothing is
