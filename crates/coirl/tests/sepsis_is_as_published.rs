@@ -1,8 +1,10 @@
 //! The sepsis simulator against the figures of the package it is made from, and against an independent prototype of its contexts.
 #![allow(clippy::unwrap_used)] // a failed unwrap is a failed test
 
+use coirl::agent::Agent;
 use coirl::domains::{Inadmissible, Sepsis, SepsisDynamics};
-use coirl::evaluate::{ContextEffect, context_effect, plan_contexts};
+use coirl::evaluate::{ContextEffect, Examination, context_effect, plan_contexts};
+use coirl::mapping::RewardMapping;
 use coirl::model::{Context, Dynamics, StateId};
 use coirl::plan::{ManyOptions, Planner, Policy, evaluate};
 use std::ops::ControlFlow;
@@ -85,6 +87,23 @@ fn contexts_matter_as_much_as_in_the_prototype() {
     near(switched.disagreement, 0.4328, 0.03);
     near(switched.one_policy_relative, 0.467, 0.03);
     assert_eq!(unknown, 0);
+}
+
+/// The truth of an examination may be any mapping.
+#[test]
+fn an_examination_by_a_threshold() {
+    let model = Sepsis::default().build().unwrap();
+    let threshold = Sepsis::threshold_mapping().unwrap();
+    let contexts: Vec<Context> = Sepsis::patients(40, 7).unwrap().into_iter().map(|patient| patient.context).collect();
+    let rows = threshold.weights_of_all(&contexts).unwrap();
+    let choices = Sepsis::states_with_a_choice().unwrap();
+    let random = Sepsis::default().random().unwrap();
+    let effect = context_effect(&model, &contexts, &rows, &random, &choices).unwrap();
+    let examination = Examination::new(&model, &threshold, contexts).unwrap();
+    near(examination.expert_value(), effect.expert_value, 1e-9);
+    // No linear mapping switches from one reward to the other: the truth of the linear experiments does badly here.
+    let score = examination.score(&Agent::Planned(Sepsis::linear_mapping())).unwrap();
+    assert!(score.value < effect.expert_value - 0.05, "{score:?}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use super::RepeatedPlans;
 use crate::agent::Agent;
 use crate::error::Result;
+use crate::mapping::RewardMapping;
 use crate::model::{Cmdp, Context};
 use crate::plan::{Policy, SoftPlanner, evaluate};
 use rayon::prelude::*;

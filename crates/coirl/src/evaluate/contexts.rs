@@ -1,7 +1,7 @@
 //! Planning for many contexts of a contextual model, whatever its dynamics.
 
 use crate::error::{Error, Result, check_length};
-use crate::mapping::LinearMapping;
+use crate::mapping::RewardMapping;
 use crate::model::{Cmdp, Context, Dynamics};
 use crate::plan::{ManyOptions, PlannedReward, Planner};
 use rayon::prelude::*;
@@ -40,7 +40,7 @@ pub fn plan_contexts(
 /// Plans exactly with a mapping in every context.
 pub fn plan_mapping(
     model: &Cmdp,
-    mapping: &LinearMapping,
+    mapping: &dyn RewardMapping,
     contexts: &[Context],
     options: ManyOptions,
 ) -> Result<Vec<PlannedReward>> {

@@ -5,7 +5,7 @@ use super::{Behaviour, RepeatedPlans, plan_mapping};
 use crate::agent::Agent;
 use crate::error::{Error, Result};
 use crate::json::not_a_number;
-use crate::mapping::LinearMapping;
+use crate::mapping::{LinearMapping, RewardMapping};
 use crate::model::{Cmdp, Context};
 use crate::plan::{ManyOptions, Policy, TIE_TOLERANCE, evaluate};
 use rayon::prelude::*;
@@ -63,7 +63,7 @@ pub struct Examination<'a> {
 
 impl<'a> Examination<'a> {
     /// Plans as the expert would, for every test context. For the criteria with stationary policies.
-    pub fn new(model: &'a Cmdp, truth: &LinearMapping, contexts: Vec<Context>) -> Result<Self> {
+    pub fn new(model: &'a Cmdp, truth: &dyn RewardMapping, contexts: Vec<Context>) -> Result<Self> {
         if contexts.is_empty() {
             return Err(Error::shape("test contexts", "at least 1", 0));
         }

@@ -1,5 +1,6 @@
 //! f_W(c) = cᵀW.
 
+use super::RewardMapping;
 use crate::error::{Error, Result, check_finite, check_length};
 use crate::model::Context;
 
@@ -61,10 +62,18 @@ impl LinearMapping {
         }
         Ok(weights)
     }
+}
 
-    /// cᵀW of every context, row by row.
-    pub(crate) fn weights_of_all(&self, contexts: &[Context]) -> Result<Vec<f64>> {
-        let rows: Vec<Vec<f64>> = contexts.iter().map(|context| self.weights(context)).collect::<Result<_>>()?;
-        Ok(rows.concat())
+impl RewardMapping for LinearMapping {
+    fn dimension(&self) -> usize {
+        self.dimension()
+    }
+
+    fn n_features(&self) -> usize {
+        self.n_features
+    }
+
+    fn weights(&self, context: &Context) -> Result<Vec<f64>> {
+        self.weights(context)
     }
 }

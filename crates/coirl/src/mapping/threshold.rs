@@ -1,5 +1,6 @@
 //! f(c) = one of two rewards, by whether a coordinate of the context exceeds a threshold: the non-linear truth of the experiments.
 
+use super::RewardMapping;
 use crate::error::{Error, Result, check_finite, check_length};
 use crate::model::Context;
 
@@ -30,14 +31,18 @@ impl ThresholdMapping {
     pub fn threshold(&self) -> f64 {
         self.threshold
     }
+}
 
-    /// Number k of reward weights.
-    pub fn n_features(&self) -> usize {
+impl RewardMapping for ThresholdMapping {
+    fn dimension(&self) -> usize {
+        self.dimension
+    }
+
+    fn n_features(&self) -> usize {
         self.above.len()
     }
 
-    /// f(c).
-    pub fn weights(&self, context: &Context) -> Result<Vec<f64>> {
+    fn weights(&self, context: &Context) -> Result<Vec<f64>> {
         let c = context.values();
         if c.len() != self.dimension {
             let reason = format!("it has {} numbers; the mapping takes {}", c.len(), self.dimension);
