@@ -268,7 +268,12 @@ fn write_contributions(out: &mut dyn Write, explanation: &Explanation<'_>) -> Re
             share,
         ]
     };
-    let mut rows: Vec<Vec<String>> = largest(value, weights).into_iter().map(row).collect();
+    let (shown, others) = largest(value, weights);
+    let mut rows: Vec<Vec<String>> = shown.into_iter().map(row).collect();
+    if let Some(Others { number, sum }) = others {
+        let share = if total == 0.0 { "–".into() } else { percent(sum / total) };
+        rows.push(vec![format!("{number} others"), String::new(), String::new(), short(sum), share]);
+    }
     rows.push(vec!["all".into(), String::new(), String::new(), short(total), percent(1.0)]);
     Ok(text::table(out, &["context", "feature", "adds to weight", "to value", "share"], &[2, 3, 4], rows)?)
 }
@@ -295,7 +300,11 @@ fn write_choice(out: &mut dyn Write, explanation: &Explanation<'_>) -> Result<()
             short(choice.terms.at(field, feature)),
         ]
     };
-    let mut rows: Vec<Vec<String>> = largest(&choice.terms, &choice.terms).into_iter().map(row).collect();
+    let (shown, others) = largest(&choice.terms, &choice.terms);
+    let mut rows: Vec<Vec<String>> = shown.into_iter().map(row).collect();
+    if let Some(Others { number, sum }) = others {
+        rows.push(vec![format!("{number} others"), String::new(), String::new(), short(sum)]);
+    }
     rows.push(vec!["all".into(), String::new(), String::new(), short(choice.difference)]);
     text::table(out, &["context", "feature", "more of it", "worth"], &[2, 3], rows)?;
     if choice.tied {
@@ -327,16 +336,23 @@ fn write_helps(out: &mut dyn Write, helps: &ContextHelps) -> Result<(), Failure>
     Ok(text::pair(out, "difference", &difference)?)
 }
 
-/// The places of the largest terms, by the first table and where that is zero by the second.
-fn largest(terms: &Terms, next: &Terms) -> Vec<(usize, usize)> {
+/// Terms that a table leaves out, and what they add up to.
+struct Others {
+    number: usize,
+    sum: f64,
+}
+
+/// The places of the largest terms, by the first table and where that is zero by the second, and the rest.
+fn largest(terms: &Terms, next: &Terms) -> (Vec<(usize, usize)>, Option<Others>) {
     let n_features = terms.of_features().len();
     let mut places: Vec<(usize, usize)> =
         (0..terms.of_fields().len()).flat_map(|i| (0..n_features).map(move |j| (i, j))).collect();
     let size = |&(i, j): &(usize, usize)| (terms.at(i, j).abs(), next.at(i, j).abs());
     places.sort_by(|a, b| size(b).partial_cmp(&size(a)).unwrap_or(std::cmp::Ordering::Equal).then(a.cmp(b)));
-    places.truncate(MOST_TERMS);
     places.retain(|place| size(place) != (0.0, 0.0));
-    places
+    let others = places.split_off(places.len().min(MOST_TERMS));
+    let sum = others.iter().map(|&(i, j)| terms.at(i, j)).sum();
+    (places, (!others.is_empty()).then_some(Others { number: others.len(), sum }))
 }
 
 fn percent(share: f64) -> String {

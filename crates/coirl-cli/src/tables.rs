@@ -127,7 +127,7 @@ pub(crate) fn named_positions(given: &[String], wanted: &[String]) -> Result<Vec
 
 /// Names with spaces are a nuisance to type: dashes and underscores stand for them.
 fn same_name(a: &str, b: &str) -> bool {
-    let plain = |name: &str| name.trim().replace([' ', '_'], "-");
+    let plain = |name: &str| name.trim().to_lowercase().replace([' ', '_'], "-");
     plain(a) == plain(b)
 }
 

@@ -56,15 +56,15 @@ fn files_may_be_given_without_flags() {
 }
 
 #[test]
-fn what_is_wrong_is_named_and_only_what_prevents_a_fit_is_a_failure() {
+fn what_is_wrong_is_named_and_fails() {
     let folder = Folder::new();
     let contexts: String = (0..3).map(|i| format!("0.{},0.{},0.3\n", 2 + i, 5 - i)).collect();
     folder.write("contexts.csv", &contexts);
     folder.write("mu.csv", "7.5,0.1,0.2\n7.5,0.1,0.2\n99,0.1,0.2\n");
     let check = "check driving mu.csv --contexts contexts.csv --quiet --loss-steps 5";
-    let page = text(folder.coirl(check).success());
+    let page = text(folder.coirl(check).failure().code(1));
     assert!(page.contains("error") && page.contains("speed: demonstration 2: feature 0 has expectation 99"), "{page}");
-    let found = json(folder.coirl(&format!("{check} --json")).success());
+    let found = json(folder.coirl(&format!("{check} --json")).failure());
     assert_eq!((found["level"].as_str(), found["can_be_fitted"].as_bool()), (Some("error"), Some(true)));
     // Admissible actions are the reader's business, and it names the line.
     folder.write("paths.csv", "demonstration,step,state,action\n0,0,0,7\n0,1,1,\n");

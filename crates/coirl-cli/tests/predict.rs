@@ -49,6 +49,65 @@ fn refused(folder: &Folder, arguments: &str) -> String {
     String::from_utf8(run.get_output().stderr.clone()).unwrap()
 }
 
+/// Columns that name what they hold may come in any order, wherever contexts and expectations are read.
+#[test]
+fn tables_are_read_by_the_names_of_their_columns() {
+    let folder = Folder::new();
+    folder.coirl("domain demonstrate driving --contexts 8 --test-contexts 3 --out demos --seed 2").success();
+    // Columns reordered, names and numbers together.
+    let turned = |from: &str, to: &str| {
+        let lines = std::fs::read_to_string(folder.path(from)).unwrap();
+        let turn = |line: &str| {
+            let mut cells: Vec<&str> = line.split(',').collect();
+            cells.rotate_left(1);
+            cells.join(",")
+        };
+        folder.write(to, lines.lines().map(|line| turn(line) + "\n").collect::<String>());
+    };
+    turned("demos/contexts.csv", "contexts.csv");
+    turned("demos/feature-expectations.csv", "mu.csv");
+    turned("demos/true-mapping.csv", "truth.csv");
+    turned("demos/test-contexts.csv", "test.csv");
+    let fit = |contexts: &str, mu: &str, truth: &str, test: &str, out: &str| {
+        let data =
+            format!("--contexts {contexts} --feature-expectations {mu} --true-mapping {truth} --test-contexts {test}");
+        json(folder.coirl(&format!("fit --model driving {data} --out {out} --json --quiet")).success())["mapping"]
+            .clone()
+    };
+    let plain = fit(
+        "demos/contexts.csv",
+        "demos/feature-expectations.csv",
+        "demos/true-mapping.csv",
+        "demos/test-contexts.csv",
+        "plain",
+    );
+    assert_eq!(fit("contexts.csv", "mu.csv", "truth.csv", "test.csv", "turned"), plain);
+    let planned = |contexts: &str| {
+        json(folder.coirl(&format!("plan driving --mapping plain/mapping.csv --contexts {contexts} --json")).success())
+    };
+    assert_eq!(planned("test.csv"), planned("demos/test-contexts.csv"));
+    folder.write("wrong.csv", "speed priority,colision priority,off-road priority\n0.2,0.3,0.5\n");
+    let error = refused(&folder, "plan driving --mapping plain/mapping.csv --contexts wrong.csv");
+    assert!(error.contains("colision") && error.contains("collision priority"), "{error}");
+}
+
+/// A model that has changed since is refused however the answer is obtained; one that is typed is taken.
+#[test]
+fn a_changed_model_is_refused() {
+    let folder = Folder::new();
+    folder.coirl("domain demonstrate driving --contexts 8 --out demos --seed 2").success();
+    let data =
+        "--model demos/model.npz --contexts demos/contexts.csv --feature-expectations demos/feature-expectations.csv";
+    folder.coirl(&format!("fit {data} --out run --quiet")).success();
+    folder.coirl("predict run --context 0.2,0.3,0.5 --plan").success();
+    folder.coirl("domain export driving --discount 0.5 --out demos/model.npz").success();
+    for how in ["", "--plan", "--library cover --radius 0.2"] {
+        let error = refused(&folder, &format!("predict run --context 0.2,0.3,0.5 {how}"));
+        assert!(error.contains("other data"), "{how}: {error}");
+    }
+    folder.coirl("predict run --context 0.2,0.3,0.5 --model driving --quiet").success();
+}
+
 #[test]
 fn a_context_by_its_fields() {
     let folder = driving();

@@ -108,10 +108,12 @@ pub(crate) fn run(args: &CheckArgs, global: &Global) -> Result<Outcome, Failure>
     } else {
         to_terminal(|out| write(out, &found, &source, names))?;
     }
-    if found.can_be_fitted() {
-        Ok(Outcome::Done)
-    } else {
-        Err(Failure::refused("the demonstrations cannot be fitted with this model"))
+    if !found.can_be_fitted() {
+        return Err(Failure::refused("the demonstrations cannot be fitted with this model"));
+    }
+    match found.findings.iter().filter(|finding| finding.level() == Level::Error).count() {
+        0 => Ok(Outcome::Done),
+        n => Err(Failure::refused(format!("{n} errors in the demonstrations; a fit would explain what nobody did"))),
     }
 }
 
@@ -165,6 +167,10 @@ fn write(out: &mut dyn Write, found: &Check, source: &str, names: &Names) -> Res
             short(least.per_norm),
         );
         text::pair(out, "least loss", &says)?;
+        if least.reached < 0.0 {
+            let noise = "a share below zero is noise of the estimates, or the mark of data that no policy produces";
+            text::pair(out, "", noise)?;
+        }
     }
     Ok(())
 }

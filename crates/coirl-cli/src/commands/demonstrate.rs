@@ -62,19 +62,20 @@ pub(crate) fn demonstrate(domain: &Domain, args: &ExpertArgs, global: &Global) -
         None => Ok(plan.feature_expectations.clone().unwrap_or_default()),
     };
     let expectations = shown.iter().enumerate().map(expectations).collect::<coirl::Result<Vec<_>>>()?.concat();
-    let mut tables = vec![
+    let tables = [
         ("contexts.csv", &names.contexts, numbers(&contexts), d),
         ("feature-expectations.csv", &names.features, expectations, k),
         ("test-contexts.csv", &names.contexts, numbers(&test), d),
         ("true-mapping.csv", &names.features, mapping.values().to_vec(), k),
     ];
-    let start_column = vec!["start".to_owned()];
-    if let Some(starts) = &starts {
-        let states = starts[..args.contexts].iter().map(|state| f64::from(state.0)).collect();
-        tables.push(("starts.csv", &start_column, states, 1));
-    }
     for (name, columns, values, n_columns) in &tables {
         to_file(&folder.file(name), |out| write_matrix(out, columns, values, *n_columns))?;
+    }
+    if let Some(starts) = &starts {
+        to_file(&folder.file("starts.csv"), |out| {
+            writeln!(out, "start")?;
+            Ok(starts[..args.contexts].iter().try_for_each(|state| writeln!(out, "{}", state.0))?)
+        })?;
     }
     to_file(&folder.file("trajectories.csv"), |out| {
         writeln!(out, "demonstration,step,state,action")?;
@@ -90,6 +91,7 @@ pub(crate) fn demonstrate(domain: &Domain, args: &ExpertArgs, global: &Global) -
     coirl::artifact::write_model(&folder.file("model.npz"), &model)?;
     if global.json {
         let mut files: Vec<&str> = tables.iter().map(|table| table.0).collect();
+        files.extend(starts.is_some().then_some("starts.csv"));
         files.extend(["trajectories.csv", "model.npz"]);
         let written = json!({
             "folder": folder.path().display().to_string(), "domain": domain.name(), "contexts": contexts.len(),

@@ -63,7 +63,8 @@ feature, so the weights are the rewards of the cells.";
 
 const DRIVING: &str = "\
 Car A holds the speed it chose at the start and changes its place on the road; other cars come towards it in one of \
-three lanes. Features: speed, collision, off-road.";
+three lanes. Features: speed, collision, off-road. As published, the expert of the online experiments likes collisions: its \
+weight of them is positive, and their feature is 0.5 when they happen.";
 
 const SEPSIS: &str = "\
 Patients in intensive care, simulated on the transition probabilities that ICU-Sepsis 2.0.1 publishes. 713 clusters of \

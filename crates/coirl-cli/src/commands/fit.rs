@@ -22,6 +22,9 @@ use std::time::Instant;
 /// About as many records are written where nothing is said, and never more often than every so many steps.
 const RECORDS: u64 = 100;
 const LEAST_BETWEEN_RECORDS: u64 = 5;
+/// A record plans for every demonstration. With so many entries of the kernel to read for one, a step passes until the next: the record must
+/// not cost many times what is learned.
+const ENTRIES_PER_STEP: u64 = 2_000_000;
 /// Records without a better validation loss, where nothing is said.
 const PATIENCE: u64 = 10;
 
@@ -119,7 +122,7 @@ struct OutputArgs {
     /// Write the history to this file too; history.jsonl in --out is always there
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     history: Option<Option<PathBuf>>,
-    /// Steps between two records [default: 5, or more for about 100 records]
+    /// Steps between two records [default: 5, or more for about 100 records; fewer of a large model]
     #[arg(long, value_name = "N")]
     record_every: Option<u64>,
 }
@@ -140,14 +143,21 @@ impl FitArgs {
                 patience: self.run.validation.map(|_| self.run.patience.unwrap_or(PATIENCE)),
             },
             initial: self.run.initial.as_ref().map(mapping).transpose()?.map(|mapping| mapping.values().to_vec()),
-            record_every: self
-                .output
-                .record_every
-                .unwrap_or_else(|| steps.unwrap_or(problem.len() as u64).div_ceil(RECORDS).max(LEAST_BETWEEN_RECORDS)),
+            record_every: match self.output.record_every {
+                Some(steps) => steps,
+                None => between_records(problem, steps)?,
+            },
             ..Settings::new(method)
         };
         Ok((settings, tolerance))
     }
+}
+
+/// Steps between two records, where nothing is said.
+fn between_records(problem: &Problem<'_>, steps: Option<u64>) -> Result<u64, Failure> {
+    let n = problem.len() as u64;
+    let entries = n.saturating_mul(problem.mdp(0)?.kernel().n_entries() as u64);
+    Ok(steps.unwrap_or(n).div_ceil(RECORDS).max(LEAST_BETWEEN_RECORDS).max(entries / ENTRIES_PER_STEP))
 }
 
 pub(crate) fn run(args: &FitArgs, global: &Global) -> Result<Outcome, Failure> {

@@ -310,7 +310,8 @@ fn started_in(model: Cmdp, state: usize) -> Result<Cmdp, Failure> {
 impl RewardArgs {
     /// The weights of every plan (row-major) and the contexts.
     fn resolve(&self, model: &Cmdp) -> Result<(Vec<f64>, Contexts), Failure> {
-        let table = self.contexts.as_deref().map(|path| Table::read(path, "contexts")).transpose()?;
+        let read = |path: &Path| Table::read(path, "contexts")?.ordered_by(&model.names().contexts);
+        let table = self.contexts.as_deref().map(read).transpose()?;
         let contexts = match (&self.context, &table) {
             (Some(NumberList(values)), _) => Contexts::One(model.context_space().context(values.clone())?),
             (None, Some(table)) => Contexts::Many(checked_contexts(model, table)?),

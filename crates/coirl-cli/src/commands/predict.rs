@@ -9,6 +9,7 @@ use crate::numbers::count;
 use crate::predicting::{Answer, KnownArgs, Report};
 use crate::progress;
 use clap::{ArgGroup, Args};
+use coirl::agent::Agent;
 use coirl::model::{Cmdp, Context};
 use coirl::transfer::{Prediction, Transfer};
 use std::path::PathBuf;
@@ -104,6 +105,9 @@ pub(crate) fn run(args: &PredictArgs, global: &Global) -> Result<Outcome, Failur
     args.how.check()?;
     let opened = Run::open(&args.run, &DataArgs::of_model(args.asked.model.as_deref()))?;
     let mapping = opened.fitted.mapping()?.clone();
+    if let Agent::Soft(_) = opened.fitted.agent {
+        note(global.quiet, "this run's agent draws its actions; here they are planned for its mapping");
+    }
     let model = opened.model()?;
     let names = context_names(&model, &opened.fitted);
     let contexts = args.asked.resolve(&model, names)?;

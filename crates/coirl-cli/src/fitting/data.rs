@@ -159,11 +159,13 @@ impl DataArgs {
             _ => {}
         }
         let model = models::open(self.model.as_deref().ok_or_else(|| needed("--model"))?, seed)?;
+        let names = model.names();
         let table = Table::read(self.contexts.as_deref().ok_or_else(|| needed("--contexts"))?, "contexts")?;
+        let table = table.ordered_by(&names.contexts)?;
         let contexts = contexts_of(&model, &table)?;
         let (mut demonstrations, what) = match (&self.feature_expectations, &self.trajectories) {
             (Some(path), _) => {
-                let expectations = Table::read(path, "feature_expectations")?;
+                let expectations = Table::read(path, "feature_expectations")?.ordered_by(&names.features)?;
                 (from_expectations(&model, &contexts, &table, &expectations)?, "feature expectations")
             }
             (None, Some(path)) => (self.along_trajectories(&model, &contexts, path)?, "trajectories"),
@@ -176,7 +178,8 @@ impl DataArgs {
             None => None,
             Some(path) => {
                 let mapping = mapping_of(&model, contexts[0].values().len(), Table::read(path, "mapping")?)?;
-                let test = self.test_contexts.as_deref().map(|path| Table::read(path, "contexts")).transpose()?;
+                let read = |path: &Path| Table::read(path, "contexts")?.ordered_by(&names.contexts);
+                let test = self.test_contexts.as_deref().map(read).transpose()?;
                 let test =
                     test.map(|table| same_length(contexts_of(&model, &table)?, &contexts[0], &table)).transpose()?;
                 Some(Truth { mapping, held_out: test.is_some(), contexts: test.unwrap_or_else(|| contexts.clone()) })
@@ -299,6 +302,7 @@ fn with_starts(
 
 /// A mapping for contexts of this length.
 pub(crate) fn mapping_of(model: &Cmdp, dimension: usize, table: Table) -> Result<LinearMapping, Failure> {
+    let table = table.ordered_by(&model.names().features)?;
     table.expect_columns(model.n_features(), "one per feature of the model")?;
     if table.n_rows() != dimension {
         let reason = format!("has {} rows; expected {dimension}, one per number of a context", table.n_rows());

@@ -104,6 +104,9 @@ impl<'a> Report<'a> {
         match (self.score, self.validation_loss) {
             // Without a mapping there is no loss, held out or not.
             _ if self.mapping.is_none() => {}
+            (Some(score), _) if on.ends_with("learned from") => {
+                row("loss beside the truth", score.held_out_loss.map_or("–".into(), short), on);
+            }
             (Some(score), _) => row("held-out loss", score.held_out_loss.map_or("–".into(), short), on),
             (None, Some(loss)) => row("held-out loss", short(loss), "on the validation demonstrations"),
             (None, None) => row("held-out loss", "–".into(), "give --true-mapping or --validation"),
@@ -115,10 +118,16 @@ impl<'a> Report<'a> {
             row("mapping", "0".into(), "nothing was learned: every policy explains it");
         }
         if let Some(loss) = self.certificate.loss {
-            row("loss", short(loss), "on the demonstrations, unexplained");
+            let remark = if loss < 0.0 {
+                "on the demonstrations; below 0 by noise"
+            } else {
+                "on the demonstrations, unexplained"
+            };
+            row("loss", short(loss), remark);
         }
         if let Some(score) = self.score {
             row("value relative to the expert", percent(score.value_ratio), on);
+            row("the same above random", percent(score.relative_value), "0 % is acting at random");
             row("accuracy", percent(score.accuracy), "states with the expert's action");
             row("optimal actions", percent(score.optimal_accuracy), "states with an action as good");
         }

@@ -73,6 +73,8 @@ pub(crate) struct Run {
     pub(crate) path: PathBuf,
     pub(crate) fitted: Fitted,
     source: Option<Source>,
+    /// Whether the source was typed rather than read.
+    typed: bool,
 }
 
 impl Run {
@@ -92,13 +94,21 @@ impl Run {
         } else {
             None
         };
-        Ok(Self { path, fitted, source })
+        Ok(Self { path, fitted, source, typed: typed.is_given() })
     }
 
-    /// The model that was learned in.
+    /// The model that was learned in, as it was then; the one that was typed, where one was.
     pub(crate) fn model(&self) -> Result<Cmdp, Failure> {
         let source = self.source("--model")?;
-        models::open(source.data.model_path(), source.seed)
+        if self.typed {
+            return models::open(source.data.model_path(), source.seed);
+        }
+        Ok(self.data()?.data.model)
+    }
+
+    /// Whether the demonstrations can be read again.
+    pub(crate) fn has_data(&self) -> bool {
+        self.source.is_some() && !self.typed
     }
 
     /// The demonstrations that were learned from; refused where they have changed since.

@@ -22,7 +22,7 @@ const COVER_LIMIT: usize = 10_000;
 #[command(next_help_heading = "What to transfer from")]
 pub(crate) struct KnownArgs {
     /// Contexts to plan for beforehand: those of the demonstrations (training), a cover of all contexts (cover), a table of
-    /// contexts, or a library saved before [default: training]
+    /// contexts, or a library saved before [default: training, or cover with --model]
     #[arg(long, value_name = "training|cover|FILE", conflicts_with = "plan")]
     library: Option<KnownContexts>,
     /// At most so many contexts, spread as widely as possible
@@ -70,7 +70,11 @@ impl KnownArgs {
         wanted: Option<f64>,
         quiet: bool,
     ) -> Result<Transfer<'a>, Failure> {
-        let library = self.library.clone().unwrap_or(KnownContexts::Training);
+        let library = match (&self.library, run.has_data()) {
+            (Some(library), _) => library.clone(),
+            (None, true) => KnownContexts::Training,
+            (None, false) => KnownContexts::Cover,
+        };
         if let KnownContexts::File(path) = &library
             && (is_library(path) || path.extension().is_some_and(|extension| extension == "safetensors"))
         {
