@@ -55,7 +55,7 @@ fn what_people_read_of_a_mixed_policy() {
     let folder = folder();
     let table = text(folder.coirl(&format!("{DATA} --quiet --method projection --steps 7")).success());
     for words in [
-        "draws one of 7 rewards per episode",
+        "one of 7 rewards, drawn per episode",
         "distance",
         "game value",
         "to the value of the game",
@@ -65,7 +65,7 @@ fn what_people_read_of_a_mixed_policy() {
     }
     assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
     let info = text(folder.coirl("info coirl-fit/fitted.safetensors").success());
-    assert!(info.contains("mixed: draws one of 7") && info.contains("between -"), "{info}");
+    assert!(info.contains("mixed: one of 7") && info.contains("between -"), "{info}");
 }
 
 #[test]

@@ -65,7 +65,7 @@ impl ExpertInNumbers {
         ];
         text::table(out, &["policy", "value", "of the gap"], &[1, 2], rows)?;
         let differ = format!("{:.1} % of the states with a choice", 100.0 * disagreement);
-        writeln!(out, "\nThe optimal policies of two patients differ in {differ}.")?;
+        writeln!(out, "\nOptimal policies of two patients differ in {differ}.")?;
         let below = format!("{:.1} %", 100.0 * one_policy_relative);
         writeln!(out, "An agent below {below} of the gap would do better to ignore the context.")?;
         Ok(writeln!(out, "Research software, not for clinical use.")?)

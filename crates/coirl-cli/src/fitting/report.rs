@@ -150,7 +150,7 @@ impl<'a> Report<'a> {
             row("distance", short(distance), "from the expert's expectations");
         }
         if let Some(game) = &self.certificate.game_value {
-            row("game value", short(game.lower), &format!("of the agent; of none more than {}", short(game.upper)));
+            row("game value", short(game.lower), &format!("of the agent; of nobody above {}", short(game.upper)));
         }
         if let Some(gap) = self.certificate.gap {
             let played = self.certificate.game_value.is_some();
@@ -181,7 +181,7 @@ impl<'a> Report<'a> {
 pub(crate) fn agent_in_words(agent: &Agent) -> String {
     match agent {
         Agent::Planned(_) => "plans for the mapping".into(),
-        Agent::Mixed(mixture) => format!("draws one of {} rewards per episode", mixture.shares().len()),
+        Agent::Mixed(mixture) => format!("one of {} rewards, drawn per episode", mixture.shares().len()),
         Agent::Soft(_) => "good actions more often than others".into(),
         Agent::Nearest(_) => "by the reward of the nearest one".into(),
         Agent::Cloned(_) => "draws actions by their scores".into(),
