@@ -102,3 +102,22 @@ fn options_of_other_methods_are_refused() {
     }
     assert!(!folder.path("coirl-fit").exists());
 }
+
+/// Options that a method would ignore are refused with the methods that have them.
+#[test]
+fn options_of_other_methods() {
+    let folder = Folder::new();
+    for (typed, with) in [
+        ("--method mwal --tolerance 0.1", "ellipsoid"),
+        ("--roll-outs 3", "batch-ellipsoid"),
+        ("--method psgd --large-mdp", "projection"),
+        ("--method projection --positive", "mwal"),
+        ("--temperature 2", "max-entropy"),
+    ] {
+        let run = folder.coirl(&format!("fit {typed} --out run")).failure().code(1);
+        let error = String::from_utf8(run.get_output().stderr.clone()).unwrap();
+        let flag = typed.split_whitespace().find(|word| word.starts_with("--") && *word != "--method").unwrap();
+        assert!(error.contains(flag) && error.contains(with), "{error}");
+    }
+    assert!(!folder.path("run").exists());
+}

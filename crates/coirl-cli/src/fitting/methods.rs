@@ -63,11 +63,14 @@ pub(crate) const METHODS: &[Entry] = &[
         args.plain()?;
         Ok(Method::Ellipsoid(Ellipsoid { tolerance }))
     })),
-    asks(entry("batch-ellipsoid", "an expert judges single actions: Algorithm 3", |args, tolerance| {
-        args.plain()?;
-        let (horizon, batch) = (args.roll_out_length, args.roll_outs);
-        Ok(Method::BatchEllipsoid(BatchEllipsoid { tolerance, horizon, batch, ..BatchEllipsoid::default() }))
-    })),
+    takes(
+        &[ROLL_OUTS, ROLL_OUT_LENGTH],
+        asks(entry("batch-ellipsoid", "an expert judges single actions: Algorithm 3", |args, tolerance| {
+            args.plain()?;
+            let (horizon, batch) = (args.roll_out_length, args.roll_outs);
+            Ok(Method::BatchEllipsoid(BatchEllipsoid { tolerance, horizon, batch, ..BatchEllipsoid::default() }))
+        })),
+    ),
     asks(entry("replayed-psgd", "an expert is asked: the paper's interactive PSGD", |args, _| {
         args.plain()?;
         Ok(Method::ReplayedDescent(ReplayedDescent::default()))
@@ -149,6 +152,9 @@ const TEMPERATURE: &str = "--temperature";
 const PENALTY: &str = "--penalty";
 const GREEDY: &str = "--greedy";
 const COMPONENTS: &str = "--components";
+const TOLERANCE: &str = "--tolerance";
+const ROLL_OUTS: &str = "--roll-outs";
+const ROLL_OUT_LENGTH: &str = "--roll-out-length";
 const LARGE_MDP: &str = "--large-mdp";
 const POSITIVE: &str = "--positive";
 
@@ -257,12 +263,16 @@ impl MethodArgs {
             (PENALTY, self.penalty.is_some()),
             (GREEDY, self.greedy),
             (COMPONENTS, self.components.is_some()),
+            (TOLERANCE, self.tolerance.is_some()),
+            (ROLL_OUTS, self.roll_outs.is_some()),
+            (ROLL_OUT_LENGTH, self.roll_out_length.is_some()),
             (LARGE_MDP, self.large_mdp),
             (POSITIVE, self.positive),
         ];
-        if let Some((flag, _)) = given.iter().find(|(flag, given)| *given && !entry.takes.contains(flag)) {
-            let with: Vec<&str> =
-                METHODS.iter().filter(|other| other.takes.contains(flag)).map(|other| other.name).collect();
+        // Whoever asks an expert has one who tolerates something.
+        let takes = |entry: &Entry, flag: &str| entry.takes.contains(&flag) || (flag == TOLERANCE && entry.interactive);
+        if let Some((flag, _)) = given.iter().find(|(flag, given)| *given && !takes(entry, flag)) {
+            let with: Vec<&str> = METHODS.iter().filter(|other| takes(other, flag)).map(|other| other.name).collect();
             let with = with.join(", ");
             return Err(Failure::refused(format!("--method {} has no {flag}; these have: {with}", entry.name)));
         }
