@@ -14,7 +14,7 @@
 use super::large_mdp::LargeMdp;
 use crate::agent::{Agent, Mixture};
 use crate::error::Result;
-use crate::learn::{GameValue, Problem, dot, norm};
+use crate::learn::{GameValue, Problem, Step, dot, norm};
 use crate::mapping::LinearMapping;
 use crate::random::stream;
 use rand::RngExt;
@@ -207,6 +207,20 @@ impl Apprentice {
     /// The least upper bound of the game's value that was met.
     pub(super) fn upper(&self) -> Option<f64> {
         self.upper
+    }
+
+    /// After a step of this length: W for the next plan, and what is known now.
+    pub(super) fn stepped_over_the_ball(&mut self, problem: &Problem<'_>, length: f64) -> Step {
+        self.next = self.towards_the_expert();
+        let gap = self.gap_over_the_ball();
+        Step {
+            step_size: Some(length),
+            demonstrations: problem.len() as u64,
+            gap,
+            distance: Some(self.distance()),
+            finished: length == 0.0 || gap.is_some_and(|gap| self.is_rounding(gap)),
+            ..Step::default()
+        }
     }
 
     /// How far the mixture is from the value of the game over the unit ball, at most.

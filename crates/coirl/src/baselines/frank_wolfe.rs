@@ -76,16 +76,7 @@ impl Algorithm for State {
             advance(apprentice, point)
         };
         apprentice.drop_unused();
-        apprentice.next = apprentice.towards_the_expert();
-        let gap = apprentice.gap_over_the_ball();
-        Ok(Step {
-            step_size: Some(length),
-            demonstrations: problem.len() as u64,
-            gap,
-            distance: Some(apprentice.distance()),
-            finished: length == 0.0 || gap.is_some_and(|gap| apprentice.is_rounding(gap)),
-            ..Step::default()
-        })
+        Ok(apprentice.stepped_over_the_ball(problem, length))
     }
 
     fn mapping(&self) -> Option<Vec<f64>> {
