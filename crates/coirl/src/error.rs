@@ -289,6 +289,9 @@ pub enum Error {
         /// What the agent is.
         agent: &'static str,
     },
+    /// A matrix was asked of an agent whose mapping is a network.
+    #[error("the mapping from context to reward is a network, not a matrix; this is for linear mappings only")]
+    NotLinear,
     /// Actions were needed, and only feature expectations are there.
     #[error(
         "{method} learns from single actions, and the demonstrations have none; give trajectories (--trajectories) \
@@ -363,4 +366,12 @@ pub(crate) fn check_finite(what: &'static str, values: &[f64]) -> Result<()> {
 /// Refuses vectors of the wrong length.
 pub(crate) fn check_length(what: &'static str, expected: usize, found: usize) -> Result<()> {
     if expected == found { Ok(()) } else { Err(Error::shape(what, format!("[{expected}]"), format!("[{found}]"))) }
+}
+
+/// Refuses numbers that are not above zero.
+pub(crate) fn check_positive(name: &'static str, value: f64) -> Result<()> {
+    if value > 0.0 && value.is_finite() {
+        return Ok(());
+    }
+    Err(Error::InvalidSetting { name, value: value.to_string(), reason: "expected a number above 0" })
 }

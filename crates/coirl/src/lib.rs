@@ -85,6 +85,7 @@ pub mod learn;
 pub mod mapping;
 pub mod model;
 pub mod nearest;
+pub mod network;
 pub mod plan;
 mod random;
 pub mod transfer;

@@ -9,6 +9,7 @@
 
 use crate::error::{Error, Result, check_finite, check_length};
 use crate::model::{Context, Pairs};
+use crate::network::Standardisation;
 use crate::plan::{Policy, log_softmax};
 
 /// The inputs of the scores: how many there are and in which order.
@@ -75,22 +76,6 @@ pub(crate) fn scores(pairs: &Pairs, state: usize, folded: &[f64], state_inputs: 
     pairs.of_state(state).map(score).collect()
 }
 
-/// Subtracts `shift` and divides by `scale`.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Standardisation {
-    /// What is subtracted.
-    pub shift: Vec<f64>,
-    /// What is divided by; no entry is zero.
-    pub scale: Vec<f64>,
-}
-
-impl Standardisation {
-    /// (x − shift) / scale.
-    pub(crate) fn of(&self, values: &[f64]) -> Vec<f64> {
-        values.iter().zip(self.shift.iter().zip(&self.scale)).map(|(x, (shift, scale))| (x - shift) / scale).collect()
-    }
-}
-
 /// The model of the actions, for the states it was fitted in.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClonedPolicy {
@@ -113,13 +98,7 @@ impl ClonedPolicy {
         most_probable: bool,
     ) -> Result<Self> {
         let m = inputs.n_state_inputs;
-        check_length("shift of the context", inputs.dimension, context.shift.len())?;
-        check_length("scale of the context", inputs.dimension, context.scale.len())?;
-        check_finite("shift of the context", &context.shift)?;
-        check_finite("scale of the context", &context.scale)?;
-        if let Some(i) = context.scale.iter().position(|scale| !(*scale > 0.0)) {
-            return Err(Error::shape("scale of the context", "numbers above 0", context.scale[i]));
-        }
+        context.check(inputs.dimension)?;
         for (what, values, width) in
             [("state inputs", &state_inputs, m), ("coefficients of actions", &coefficients, inputs.len())]
         {

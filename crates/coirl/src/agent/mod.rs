@@ -7,14 +7,14 @@ mod mixture;
 mod soft;
 
 pub(crate) use cloned::scores;
-pub use cloned::{ClonedPolicy, Inputs, Standardisation};
+pub use cloned::{ClonedPolicy, Inputs};
 pub use habits::NearestActions;
 pub use known_contexts::KnownContexts;
 pub use mixture::Mixture;
 pub use soft::{NearestWeights, SoftMapping};
 
 use crate::error::{Error, Result};
-use crate::mapping::LinearMapping;
+use crate::mapping::{LinearMapping, NeuralMapping, RewardMapping};
 use crate::model::ActionId;
 
 /// How to act in a context that nobody has seen.
@@ -22,6 +22,8 @@ use crate::model::ActionId;
 pub enum Agent {
     /// Plans for the reward that a mapping gives the context.
     Planned(LinearMapping),
+    /// Plans for the reward that a network gives the context.
+    Neural(NeuralMapping),
     /// Draws one of several mappings when an episode begins, and plans for it.
     Mixed(Mixture),
     /// Follows the soft policy of the reward that a mapping gives the context.
@@ -43,6 +45,7 @@ impl Agent {
     pub fn kind(&self) -> &'static str {
         match self {
             Agent::Planned(_) => "planned",
+            Agent::Neural(_) => "neural",
             Agent::Mixed(_) => "mixed",
             Agent::Soft(_) => "soft",
             Agent::Nearest(_) => "nearest",
@@ -53,12 +56,21 @@ impl Agent {
         }
     }
 
-    /// The mapping from context to reward; an error for agents that act without one.
+    /// W of a linear mapping from context to reward; an error for agents that act without one, or on a network.
     pub fn mapping(&self) -> Result<&LinearMapping> {
         match self {
             Agent::Planned(mapping) => Ok(mapping),
             Agent::Soft(soft) => Ok(soft.mapping()),
+            Agent::Neural(_) => Err(Error::NotLinear),
             _ => Err(Error::NoMapping { agent: self.kind() }),
+        }
+    }
+
+    /// The mapping from context to reward, whatever its form; an error for agents that act without one.
+    pub fn reward(&self) -> Result<&dyn RewardMapping> {
+        match self {
+            Agent::Neural(mapping) => Ok(mapping),
+            _ => Ok(self.mapping()?),
         }
     }
 }

@@ -1,12 +1,11 @@
 //! Agents as tensors, with a few words in the header about which agent it is.
 
 use super::safetensors::{Tensor, TensorFile, Values};
-use crate::agent::{
-    Agent, ClonedPolicy, Inputs, KnownContexts, Mixture, NearestActions, NearestWeights, SoftMapping, Standardisation,
-};
+use crate::agent::{Agent, ClonedPolicy, Inputs, KnownContexts, Mixture, NearestActions, NearestWeights, SoftMapping};
 use crate::error::Result;
-use crate::mapping::LinearMapping;
+use crate::mapping::{LinearMapping, NeuralMapping};
 use crate::model::ActionId;
+use crate::network::{Architecture, Network, Standardisation};
 use std::borrow::Cow;
 
 /// Which agent the tensors are, and its shape.
@@ -15,6 +14,9 @@ use std::borrow::Cow;
 pub(super) enum AgentHeader {
     /// `mapping`, F64 `[d, k]`.
     Planned { dimension: usize, n_features: usize },
+    /// `input_shift` and `input_scale`, F64 `[d]`, `parameters`, F32 `[n]`, layer by layer (weights row by row, shifts, and scales where
+    /// batches are normalised), and `statistics`, F32 `[m]`, running means and variances of normalised layers.
+    Neural { architecture: Architecture },
     /// `shares`, F64 `[n, 1]`, and `mappings`, F64 `[n, d·k]`.
     Mixed { dimension: usize, n_features: usize, mappings: usize },
     /// `mapping`, F64 `[d, k]`.
@@ -43,6 +45,7 @@ impl AgentHeader {
     /// Numbers in a context, and features, where the agent knows them.
     pub(super) fn shape(&self) -> (Option<usize>, Option<usize>) {
         match *self {
+            AgentHeader::Neural { ref architecture } => (Some(architecture.inputs), Some(architecture.outputs)),
             AgentHeader::Planned { dimension, n_features }
             | AgentHeader::Mixed { dimension, n_features, .. }
             | AgentHeader::Soft { dimension, n_features, .. }
@@ -60,6 +63,22 @@ pub(super) fn to_tensors(agent: &Agent) -> (AgentHeader, Vec<Tensor<'_>>) {
             let (dimension, n_features) = (mapping.dimension(), mapping.n_features());
             let tensors = vec![numbers("mapping", &[dimension, n_features], mapping.values())];
             (AgentHeader::Planned { dimension, n_features }, tensors)
+        }
+        Agent::Neural(mapping) => {
+            let network = mapping.network();
+            let (architecture, standard) = (network.architecture().clone(), network.standardisation());
+            let single = |name: &str, values| Tensor {
+                name: name.into(),
+                shape: vec![<[f32]>::len(values)],
+                values: Values::F32(Cow::Borrowed(values)),
+            };
+            let tensors = vec![
+                numbers("input_shift", &[architecture.inputs], &standard.shift),
+                numbers("input_scale", &[architecture.inputs], &standard.scale),
+                single("parameters", network.parameters()),
+                single("statistics", network.statistics()),
+            ];
+            (AgentHeader::Neural { architecture }, tensors)
         }
         Agent::Mixed(mixture) => {
             let first = &mixture.mappings()[0];
@@ -130,6 +149,15 @@ pub(super) fn from_tensors(header: &AgentHeader, tensors: &mut TensorFile) -> Re
         AgentHeader::Planned { dimension, n_features } => {
             let values = tensors.matrix("mapping", dimension)?;
             Ok(Agent::Planned(LinearMapping::new(dimension, n_features, values)?))
+        }
+        AgentHeader::Neural { ref architecture } => {
+            architecture.check()?;
+            let shift = tensors.tensor("input_shift", &[architecture.inputs])?;
+            let standard = Standardisation { shift, scale: tensors.tensor("input_scale", &[architecture.inputs])? };
+            let parameters = tensors.tensor("parameters", &[architecture.n_parameters()])?;
+            let statistics = tensors.tensor("statistics", &[architecture.n_statistics()])?;
+            let network = Network::new(architecture.clone(), standard, parameters, statistics)?;
+            Ok(Agent::Neural(NeuralMapping::new(network)))
         }
         AgentHeader::Mixed { dimension, n_features, mappings } => {
             let shares = tensors.matrix("shares", mappings)?;

@@ -372,6 +372,15 @@ impl Element for f64 {
     }
 }
 
+impl Element for f32 {
+    const DTYPE: Dtype = Dtype::F32;
+    const SIZE: usize = 4;
+    fn decode(bytes: &[u8], out: &mut Vec<Self>) -> Result<(), usize> {
+        out.extend(bytes.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)));
+        Ok(())
+    }
+}
+
 impl Element for u64 {
     const DTYPE: Dtype = Dtype::U64;
     const SIZE: usize = 8;
@@ -431,6 +440,7 @@ pub(super) struct Tensor<'a> {
 
 pub(super) enum Values<'a> {
     F64(Cow<'a, [f64]>),
+    F32(Cow<'a, [f32]>),
     /// Written in 64 bits.
     Usize(&'a [usize]),
     U32(Cow<'a, [u32]>),
@@ -443,6 +453,7 @@ impl Values<'_> {
     fn dtype(&self) -> Dtype {
         match self {
             Values::F64(_) => Dtype::F64,
+            Values::F32(_) => Dtype::F32,
             Values::Usize(_) => Dtype::U64,
             Values::U32(_) => Dtype::U32,
             Values::U16(_) => Dtype::U16,
@@ -454,6 +465,7 @@ impl Values<'_> {
     fn n_bytes(&self) -> usize {
         match self {
             Values::F64(values) => 8 * values.len(),
+            Values::F32(values) => 4 * values.len(),
             Values::Usize(values) => 8 * values.len(),
             Values::U32(values) => 4 * values.len(),
             Values::U16(values) => 2 * values.len(),
@@ -465,6 +477,7 @@ impl Values<'_> {
     fn write(&self, out: &mut impl Write) -> io::Result<()> {
         match self {
             Values::F64(values) => write_each(out, values, |x| x.to_le_bytes()),
+            Values::F32(values) => write_each(out, values, |x| x.to_le_bytes()),
             Values::Usize(values) => write_each(out, values, |&x| (x as u64).to_le_bytes()),
             Values::U32(values) => write_each(out, values, |x| x.to_le_bytes()),
             Values::U16(values) => write_each(out, values, |x| x.to_le_bytes()),

@@ -11,13 +11,14 @@
 //! that never varied there is left out of use. The constant of each action is not penalised. The objective is convex and
 //! minimised by L-BFGS; a step costs one product per visited state, action and input.
 
-use super::demonstrated_actions::DemonstratedActions;
 use super::lbfgs::{Evaluation, Lbfgs};
 use super::maximum_entropy::{ActionFit, check_penalty};
 use super::principal_components::PrincipalComponents;
-use crate::agent::{Agent, ClonedPolicy, Inputs, Standardisation, scores};
-use crate::error::{Error, Result};
-use crate::learn::{Algorithm, Problem, Run, Step, check_positive, dot, largest};
+use crate::agent::{Agent, ClonedPolicy, Inputs, scores};
+use crate::error::{Error, Result, check_positive};
+use crate::learn::DemonstratedActions;
+use crate::learn::{Algorithm, Problem, Run, Step, dot, largest};
+use crate::network::Standardisation;
 use crate::plan::log_softmax;
 use rayon::prelude::*;
 use std::sync::OnceLock;
@@ -68,7 +69,7 @@ impl Design {
         let (model, d) = (problem.model(), problem.dimension());
         let raw_contexts = problem.all_contexts();
         let alike = std::iter::repeat_n(1.0, problem.len());
-        let context = standardisation(d, raw_contexts.chunks_exact(d).zip(alike));
+        let context = Standardisation::fitted(d, raw_contexts.chunks_exact(d).zip(alike));
         let mut mean = vec![0.0; d];
         for row in raw_contexts.chunks_exact(d) {
             mean.iter_mut().zip(row).for_each(|(sum, x)| *sum += x / problem.len() as f64);
@@ -93,7 +94,7 @@ impl Design {
             let seen = actions.of_demonstration(i);
             seen.iter().for_each(|&(pair, n)| visits[model.pairs().state(pair).index()] += n);
         }
-        let standard = standardisation(m, raw.chunks_exact(m).zip(visits));
+        let standard = Standardisation::fitted(m, raw.chunks_exact(m).zip(visits));
         Ok(Self {
             inputs: Inputs { dimension: d, n_state_inputs: m, interactions: own.interactions },
             contexts: raw_contexts.chunks_exact(d).map(|row| context.of(row)).collect(),
@@ -159,28 +160,6 @@ impl Design {
         }
         Evaluation { value, gradient, remark }
     }
-}
-
-/// Weighted mean and deviation of every column; a column that does not vary is divided by one.
-fn standardisation<'a>(width: usize, rows: impl Iterator<Item = (&'a [f64], f64)> + Clone) -> Standardisation {
-    let total: f64 = rows.clone().map(|(_, weight)| weight).sum();
-    let mut shift = vec![0.0; width];
-    for (row, weight) in rows.clone() {
-        shift.iter_mut().zip(row).for_each(|(sum, x)| *sum += weight / total * x);
-    }
-    let mut scale = vec![0.0; width];
-    for (row, weight) in rows {
-        let off = scale.iter_mut().zip(row.iter().zip(&shift));
-        off.for_each(|(sum, (x, mean))| *sum += weight / total * (x - mean).powi(2));
-    }
-    for (deviation, mean) in scale.iter_mut().zip(&shift) {
-        *deviation = deviation.sqrt();
-        // What is left of a constant is rounding; divided by it, other states would get enormous inputs.
-        if *deviation <= 1e-9 * mean.abs().max(1e-300) {
-            *deviation = 1.0;
-        }
-    }
-    Standardisation { shift, scale }
 }
 
 /// What the method keeps.

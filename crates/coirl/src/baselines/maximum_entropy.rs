@@ -12,11 +12,11 @@
 //! process is not. The temperature only sets the unit of W. A deterministic expert is the limit of ever larger W: the penalty
 //! keeps W finite. Cost of a step: one soft plan and one occupancy per demonstration.
 
-use super::demonstrated_actions::DemonstratedActions;
 use super::lbfgs::{Evaluation, Lbfgs};
 use crate::agent::{Agent, SoftMapping};
-use crate::error::{Error, Result};
-use crate::learn::{Algorithm, Problem, Run, Step, check_positive, dot, largest};
+use crate::error::{Error, Result, check_positive};
+use crate::learn::DemonstratedActions;
+use crate::learn::{Algorithm, Problem, Run, Step, dot, largest};
 use crate::mapping::LinearMapping;
 use crate::plan::{SoftPlanner, evaluate};
 use rayon::prelude::*;

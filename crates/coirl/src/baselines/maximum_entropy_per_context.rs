@@ -7,11 +7,11 @@
 //! and nothing is learned about how they depend on the context. A new context is acted on with the weights of the nearest one
 //! (∞-norm, the first of equals), in its own dynamics. Cost of a step: a soft plan per demonstration that is not done yet.
 
-use super::demonstrated_actions::DemonstratedActions;
 use super::lbfgs::{Evaluation, Lbfgs};
 use super::maximum_entropy::{ActionFit, MaximumEntropy, term};
 use crate::agent::{Agent, KnownContexts, NearestWeights};
 use crate::error::{Error, Result};
+use crate::learn::DemonstratedActions;
 use crate::learn::{Algorithm, Problem, Run, Step, dot, largest};
 use rayon::prelude::*;
 

@@ -12,7 +12,6 @@
 
 mod apprenticeship;
 mod cloning;
-mod demonstrated_actions;
 pub(crate) mod frank_wolfe;
 mod large_mdp;
 mod lbfgs;

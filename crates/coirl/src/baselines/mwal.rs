@@ -18,8 +18,8 @@
 
 use super::apprenticeship::{Apprentice, States};
 use crate::agent::Agent;
-use crate::error::{Error, Result};
-use crate::learn::{Algorithm, GameValue, Problem, Run, Step, check_positive, dot};
+use crate::error::{Error, Result, check_positive};
+use crate::learn::{Algorithm, GameValue, Problem, Run, Step, dot};
 
 /// Settings of multiplicative weights.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]

@@ -9,9 +9,9 @@
 //! In states that nobody was seen in, majority takes the admissible action that was taken most often anywhere. Among equals the
 //! lowest action is taken.
 
-use super::demonstrated_actions::DemonstratedActions;
 use crate::agent::{Agent, KnownContexts, NearestActions};
 use crate::error::Result;
+use crate::learn::DemonstratedActions;
 use crate::learn::{Algorithm, Problem, Run, Step};
 use crate::model::{ActionId, Pairs};
 use serde::Serialize;

@@ -5,11 +5,17 @@
 //! | truncated | Σ_{t ≤ T} γᵗ φ(s_t) | at most γ^{T+1} φ_max / (1 − γ) | of the path |
 //! | geometric | Σ_{t ≤ T} φ(s_t), the path ended with probability 1 − γ at each state | none | larger: undiscounted |
 //! | control variate | ψ(s₀) + Σ_{t < T} γᵗ (φ(s_t) + γ E[ψ(s′) \| s_t, a_t] − ψ(s_t)) | γᵀ (μ − ψ)(s_T) | of the decisions only |
+//! | decisions | Σ_{t < T} γᵗ φ(s_t), against an agent from Σ_{t < T} γᵗ (e(s_t) − γ P(· \| s_t, a_t)) | γᵀ (V^π − V)(s_T) in the loss | of the decisions that differ from the agent's |
 //!
-//! The last one knows the dynamics. ψ are the successor features of a reference policy; by the performance difference
+//! The control variate knows the dynamics. ψ are the successor features of a reference policy; by the performance difference
 //! lemma its expectation is μ for every reference, the noise of the transitions themselves is integrated out, and with
 //! the expert's own policy as reference nothing is left but the start. A path that ends in an absorbing state has an
 //! exact tail: there ψ = μ. Features of states and actions have one term per action instead of one per state.
+//!
+//! *Decisions* is the control variate whose reference is the agent itself, at every step anew: the loss of one demonstration
+//! becomes Σ γᵗ (V^π(s_t) − Q^π(s_t, a_t)), what each demonstrated action costs in the agent's own eyes. Its expectation is the
+//! loss of the paper whatever the expert does, it is never negative, and it is zero where the agent agrees with every action: the
+//! noise vanishes as the agent improves. It is the same price as a start of its own, but a sample of it is not convex in W.
 
 use super::{Demonstration, Evidence, Trajectory};
 use crate::error::{Error, Result};
@@ -32,6 +38,8 @@ pub enum Estimator {
     /// With the successor features of a reference policy as control variate.
     #[default]
     ControlVariate,
+    /// Decision by decision, with the agent itself as reference.
+    Decisions,
 }
 
 /// H = ⌈log(1/ε_H) / (1 − γ)⌉, after which γᴴ ≤ ε_H.
@@ -65,6 +73,9 @@ pub struct Estimate {
     pub bias_bound: f64,
     /// The standard error of every entry, where there is more than one trajectory; zeros where nothing was sampled.
     pub standard_error: Option<Vec<f64>>,
+    /// Where the agent that is compared with it starts, a weight per state that may be negative; nothing where that is the
+    /// demonstration's own start.
+    pub signed_start: Option<Vec<f64>>,
 }
 
 /// Estimates feature expectations; keeps the successor features of shared dynamics.
@@ -96,7 +107,12 @@ impl<'a> Estimates<'a> {
         let trajectories = match demonstration.evidence() {
             Evidence::FeatureExpectations(mu) => {
                 let standard_error = Some(vec![0.0; mu.len()]);
-                return Ok(Estimate { feature_expectations: mu.clone(), bias_bound: 0.0, standard_error });
+                return Ok(Estimate {
+                    feature_expectations: mu.clone(),
+                    bias_bound: 0.0,
+                    standard_error,
+                    signed_start: None,
+                });
             }
             Evidence::Trajectories(trajectories) => trajectories,
         };
@@ -110,7 +126,7 @@ impl<'a> Estimates<'a> {
         let mdp = self.model.mdp(demonstration.context())?;
         let psi = match self.estimator {
             Estimator::ControlVariate => Some(self.successor_features(demonstration, &mdp)?),
-            Estimator::Truncated { .. } | Estimator::Geometric => None,
+            Estimator::Truncated { .. } | Estimator::Geometric | Estimator::Decisions => None,
         };
         let each: Vec<(Vec<f64>, f64)> = trajectories
             .iter()
@@ -118,10 +134,18 @@ impl<'a> Estimates<'a> {
                 (Estimator::ControlVariate, Some(psi)) => control_variate(&mdp, trajectory, psi),
                 (Estimator::Geometric, _) => geometric(&mdp, trajectory),
                 (Estimator::Truncated { horizon }, _) => truncated(&mdp, trajectory, *horizon),
+                (Estimator::Decisions, _) => decisions(&mdp, trajectory),
                 (Estimator::ControlVariate, None) => Err(Error::ContextNeeded),
             })
             .collect::<Result<_>>()?;
-        Ok(pooled(&each))
+        let mut estimate = pooled(&each);
+        if self.estimator == Estimator::Decisions {
+            let mut start = vec![0.0; mdp.n_states()];
+            let share = 1.0 / trajectories.len() as f64;
+            trajectories.iter().try_for_each(|trajectory| add_decisions(&mdp, trajectory, share, &mut start))?;
+            estimate.signed_start = Some(start);
+        }
+        Ok(estimate)
     }
 
     fn successor_features(&self, demonstration: &Demonstration, mdp: &Mdp<'_>) -> Result<Arc<Vec<f64>>> {
@@ -150,7 +174,7 @@ fn pooled(each: &[(Vec<f64>, f64)]) -> Estimate {
     };
     let standard_error = (each.len() > 1).then(|| (0..k).map(error).collect());
     let bias_bound = each.iter().map(|(_, bias)| bias).sum::<f64>() / n;
-    Estimate { feature_expectations, bias_bound, standard_error }
+    Estimate { feature_expectations, bias_bound, standard_error, signed_start: None }
 }
 
 /// Whether nothing but this state's own features can follow it.
@@ -202,13 +226,43 @@ fn control_variate(mdp: &Mdp<'_>, trajectory: &Trajectory, psi: &[f64]) -> Resul
         }
         scale *= gamma;
     }
-    let last = trajectory.states[trajectory.actions.len()];
-    let bias = if ends(mdp, last) {
+    Ok((sum, end_bias(mdp, trajectory, scale)))
+}
+
+/// How far two policies' feature expectations may be apart after a path whose next state would count `scale`.
+fn end_bias(mdp: &Mdp<'_>, trajectory: &Trajectory, scale: f64) -> f64 {
+    let gamma = mdp.criterion().discount();
+    if ends(mdp, trajectory.states[trajectory.actions.len()]) {
         0.0
     } else if gamma < 1.0 {
         2.0 * scale / (1.0 - gamma) * mdp.features().max_abs()
     } else {
         f64::INFINITY
-    };
-    Ok((sum, bias))
+    }
+}
+
+/// Σ_{t < T} γᵗ φ(s_t), to be compared with an agent from where [`add_decisions`] says.
+fn decisions(mdp: &Mdp<'_>, trajectory: &Trajectory) -> Result<(Vec<f64>, f64)> {
+    let gamma = mdp.criterion().discount();
+    let mut sum = vec![0.0; mdp.features().n_features()];
+    let mut scale = 1.0;
+    for t in 0..trajectory.actions.len() {
+        let pair = trajectory.pair(mdp.pairs(), t)?;
+        mdp.features().add_scaled(trajectory.states[t].index(), pair, scale, &mut sum);
+        scale *= gamma;
+    }
+    Ok((sum, end_bias(mdp, trajectory, scale)))
+}
+
+/// Adds `share` · Σ_{t < T} γᵗ (e(s_t) − γ P(· | s_t, a_t)).
+fn add_decisions(mdp: &Mdp<'_>, trajectory: &Trajectory, share: f64, start: &mut [f64]) -> Result<()> {
+    let gamma = mdp.criterion().discount();
+    let mut scale = share;
+    for t in 0..trajectory.actions.len() {
+        let pair = trajectory.pair(mdp.pairs(), t)?;
+        start[trajectory.states[t].index()] += scale;
+        scale *= gamma;
+        mdp.kernel().successors(pair).for_each(|(next, p)| start[next] -= scale * p);
+    }
+    Ok(())
 }

@@ -48,6 +48,7 @@ pub(super) fn behaviours(
     };
     match agent {
         Agent::Planned(mapping) => Ok(alone(planned(&mapping.weights_of_all(contexts)?, 1.0)?)),
+        Agent::Neural(mapping) => Ok(alone(planned(&mapping.weights_of_all(contexts)?, 1.0)?)),
         Agent::Soft(soft) => {
             each(&|context| soft_policy(model, context, &soft.mapping().weights(context)?, soft.temperature()))
         }

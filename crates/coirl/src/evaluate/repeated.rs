@@ -24,6 +24,25 @@ impl<'a> RepeatedPlans<'a> {
         self.model
     }
 
+    /// One plan per context, for those who want feature expectations from another start only.
+    pub(crate) fn policies(&self, contexts: &[Context], weights: &[f64]) -> Result<Vec<Policy>> {
+        if matches!(self.model.dynamics(), Dynamics::Shared(_)) && PolicyMemory::suits(&self.model.shared_mdp()?) {
+            return Ok(self.plan(contexts, weights)?.into_iter().map(|(policy, _)| policy).collect());
+        }
+        Ok(self.values(contexts, weights)?.into_iter().map(|(policy, _)| policy).collect())
+    }
+
+    /// One plan per context with the values of all states. Nothing is remembered.
+    pub(crate) fn values(&self, contexts: &[Context], weights: &[f64]) -> Result<Vec<(Policy, Vec<f64>)>> {
+        let options = ManyOptions { feature_expectations: false, values: true };
+        let mut plans = Vec::with_capacity(contexts.len());
+        plan_contexts(self.model, contexts, weights, &Planner::default(), options, |plan| {
+            plans.push((plan.policy, plan.values.unwrap_or_default()));
+            ControlFlow::Continue(())
+        })?;
+        Ok(plans)
+    }
+
     /// One plan per context; `weights` holds `n_features` numbers for each.
     pub(crate) fn plan(&self, contexts: &[Context], weights: &[f64]) -> Result<Vec<(Policy, Arc<[f64]>)>> {
         let k = self.model.n_features();

@@ -17,9 +17,8 @@
 use super::chance::Advantage;
 use super::fit::{Algorithm, Run, Step};
 use super::problem::{Problem, dot, norm};
-use super::settings::check_positive;
 use super::simplex_programme::least_on_simplex;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, check_positive};
 
 /// Settings of the bundle method.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]

@@ -15,9 +15,8 @@
 use super::ellipsoid_set::{EllipsoidSet, cuts_to_shrink, log_unit_ball};
 use super::fit::{Algorithm, Run, Step};
 use super::problem::{Problem, dot};
-use super::settings::check_positive;
 use crate::demos::Answer;
-use crate::error::Result;
+use crate::error::{Result, check_positive};
 
 /// Settings of the ellipsoid method.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]

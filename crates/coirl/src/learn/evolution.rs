@@ -15,8 +15,8 @@
 use super::batch::Batch;
 use super::fit::{Algorithm, Run, Step};
 use super::problem::{Problem, dot, norm};
-use super::settings::{check_count, check_positive};
-use crate::error::Result;
+use super::settings::check_count;
+use crate::error::{Result, check_positive};
 use crate::random::stream;
 use rand::RngExt;
 use rand_distr::StandardNormal;

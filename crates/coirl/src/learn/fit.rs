@@ -7,6 +7,7 @@ use super::cutting_plane;
 use super::ellipsoid;
 use super::evolution;
 use super::mirror_descent;
+use super::neural;
 use super::problem::{Problem, norm};
 use super::record::{Checkpoint, Fitted, GameValue, Patience, Record, Recorder, RunCertificate, Snapshot, Status};
 use super::replay;
@@ -35,8 +36,18 @@ pub(crate) trait Algorithm: Sized + Serialize + DeserializeOwned {
     /// One step, the first has number 1.
     fn step(&mut self, settings: &Self::Settings, problem: &Problem<'_>, run: Run) -> Result<Step>;
 
-    /// The mapping whose loss is recorded; none where the method learns no reward.
+    /// The linear mapping whose loss is recorded; none where the method learns no such reward.
     fn mapping(&self) -> Option<Vec<f64>>;
+
+    /// Whether what is learned has a loss.
+    fn has_loss(&self) -> bool {
+        self.mapping().is_some()
+    }
+
+    /// The loss on all demonstrations of what would be returned now, whatever its scale; none where it has none.
+    fn unit_loss(&self, problem: &Problem<'_>) -> Result<Option<f64>> {
+        self.mapping().map_or(Ok(None), |mapping| problem.unit_loss(&mapping))
+    }
 
     /// How to act, were the run to end now: by planning for the mapping unless the method says otherwise.
     fn agent(&self, problem: &Problem<'_>) -> Result<Agent> {
@@ -151,6 +162,7 @@ fn dispatch(
         Method::Adaptive(own) => run!(adaptive::State, own),
         Method::Bundle(own) => run!(bundle::State, own),
         Method::MirrorDescent(own) => run!(mirror_descent::State, own),
+        Method::Neural(own) => run!(neural::State, own),
         Method::EvolutionStrategies(own) => run!(evolution::State, own),
         Method::Ellipsoid(own) => run!(ellipsoid::State, own),
         Method::BatchEllipsoid(own) => run!(batch_ellipsoid::State, own),
@@ -321,7 +333,7 @@ impl<S> Driver<'_, '_, S> {
         let rule = stop.loss.map(|loss| ("stop.loss", loss.to_string()));
         let rule = rule.or(stop.patience.map(|patience| ("stop.patience", patience.to_string())));
         match rule {
-            Some((name, value)) if state.mapping().is_none() => Err(Error::InvalidSetting {
+            Some((name, value)) if !state.has_loss() => Err(Error::InvalidSetting {
                 name,
                 value,
                 reason: "the method learns no mapping, which alone has a loss",
@@ -337,13 +349,11 @@ impl<S> Driver<'_, '_, S> {
             check_finite("mapping", mapping)?;
         }
         let before = self.problem.planner_calls();
-        if let Some(mapping) = &mapping {
-            if self.settings.record_loss && self.problem.has_demonstrations() {
-                record.loss = self.problem.unit_loss(mapping)?;
-            }
-            if let Some(validation) = self.watch.validation {
-                record.validation_loss = validation.unit_loss(mapping)?;
-            }
+        if self.settings.record_loss && self.problem.has_demonstrations() {
+            record.loss = state.unit_loss(self.problem)?;
+        }
+        if let Some(validation) = self.watch.validation {
+            record.validation_loss = state.unit_loss(validation)?;
         }
         if let Some(examination) = self.watch.examination {
             record.score = Some(examination.score(&state.agent(self.problem)?)?);
@@ -381,7 +391,7 @@ impl<S> Driver<'_, '_, S> {
             _ => Ok(None),
         };
         let mapping = state.mapping();
-        let loss = loss_of(&mapping)?;
+        let loss = if known { state.unit_loss(problem)? } else { None };
         let (bound, bound_says) = state.bound(self.own, problem, steps)?;
         Ok(RunCertificate {
             loss,

@@ -14,8 +14,7 @@
 use super::batch::Batch;
 use super::fit::{Algorithm, Run, Step};
 use super::problem::{Problem, norm};
-use super::settings::check_positive;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, check_positive};
 
 /// Norm, ψ and set.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]

@@ -7,11 +7,14 @@ mod bundle;
 mod centre;
 mod chance;
 mod cutting_plane;
+mod demonstrated_actions;
 mod ellipsoid;
 mod ellipsoid_set;
 mod evolution;
 mod fit;
+mod likelihood;
 mod mirror_descent;
+mod neural;
 mod online_dynamics;
 mod problem;
 mod record;
@@ -26,12 +29,14 @@ pub use bundle::Bundle;
 pub use centre::Centre;
 pub(crate) use chance::{Advantage, chance};
 pub use cutting_plane::CuttingPlane;
+pub(crate) use demonstrated_actions::DemonstratedActions;
 pub use ellipsoid::Ellipsoid;
 pub use ellipsoid_set::EllipsoidSet;
 pub use evolution::{EvolutionStep, EvolutionStrategies, EvolutionTheorem, Perturbation, Policies, Region};
 pub(crate) use fit::{Algorithm, CHECKPOINT_VERSION, Run, Step};
 pub use fit::{Watch, fit, resume};
 pub use mirror_descent::{Average, Geometry, MirrorDescent, StepSize};
+pub use neural::{Hidden, Neural, NeuralGradient, Objective};
 pub use online_dynamics::{
     DynamicsLearning, Environment, FittedOnline, OnlineDynamics, Round, SimulatedEnvironment, THIN_SUPPORT, fit_online,
     unsupported_visits,
@@ -40,6 +45,5 @@ pub use problem::{Loss, Problem};
 pub(crate) use problem::{dot, largest, norm};
 pub use record::{Checkpoint, Fitted, GameValue, Patience, Record, Recorder, RunCertificate, Snapshot, Status};
 pub use replay::{ReplayedDescent, ReplayedEvolution};
-pub(crate) use settings::check_positive;
 pub use settings::{Method, Settings, Stop};
 pub(crate) use simplex_programme::least_on_simplex;

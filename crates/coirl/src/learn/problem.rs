@@ -19,6 +19,7 @@ use crate::model::{Cmdp, Context, ContextSpace, Criterion, Dynamics, Mdp};
 use crate::plan::{Policy, evaluate, longest_expected_time};
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// The feature expectations closer than this are the same for a recorded expert.
 const RECORDED_TOLERANCE: f64 = 1e-9;
@@ -31,6 +32,8 @@ pub struct Problem<'a> {
     /// What the mapping is given: the contexts, or a constant.
     inputs: Vec<Context>,
     origins: Vec<Origin>,
+    /// Where the agent that is compared with a demonstration starts.
+    comparisons: Vec<Comparison>,
     /// μ* of every context; empty where only an expert knows.
     demonstrated: Vec<Vec<f64>>,
     /// Trajectories of every demonstration; none where only its feature expectations are known.
@@ -40,7 +43,18 @@ pub struct Problem<'a> {
     expert: Option<&'a dyn Expert>,
     recorded: Option<RecordedExpert>,
     planner_calls: AtomicU64,
+    /// Nanoseconds of learners' steps: planning, and the rest.
+    spent: [AtomicU64; 2],
     plans: RepeatedPlans<'a>,
+}
+
+/// Where an agent starts that is compared with a demonstration.
+#[derive(Debug, Clone, PartialEq)]
+enum Comparison {
+    /// Where the demonstration starts.
+    Origin,
+    /// In every state of the demonstration, less where its action led: Σ γᵗ (e(s_t) − γ P(· | s_t, a_t)); see [`Estimator::Decisions`].
+    Decisions(Vec<f64>),
 }
 
 /// The loss of a mapping on some demonstrations.
@@ -75,12 +89,16 @@ impl<'a> Problem<'a> {
         reference: Reference,
     ) -> Result<Self> {
         let estimates = Estimates::new(model, estimator.clone(), reference)?;
-        let estimated: Vec<_> =
+        let mut estimated: Vec<_> =
             demonstrations.par_iter().map(|demo| estimates.estimate(demo)).collect::<Result<_>>()?;
         let contexts: Vec<Context> = demonstrations.iter().map(|demo| demo.context().clone()).collect();
         let mut problem = Self::over(model, contexts)?;
         problem.origins = demonstrations.iter().map(|demo| demo.origin().clone()).collect();
         problem.trajectories = demonstrations.iter().map(trajectories_of).collect();
+        problem.comparisons = estimated
+            .iter_mut()
+            .map(|e| e.signed_start.take().map_or(Comparison::Origin, Comparison::Decisions))
+            .collect();
         problem.exact =
             estimated.iter().all(|e| e.standard_error.as_ref().is_some_and(|s| s.iter().all(|&x| x == 0.0)));
         problem.bias_bound = estimated.iter().map(|e| e.bias_bound).fold(0.0, f64::max);
@@ -109,6 +127,7 @@ impl<'a> Problem<'a> {
         Ok(Self {
             model,
             origins: vec![Origin::Model; contexts.len()],
+            comparisons: vec![Comparison::Origin; contexts.len()],
             trajectories: vec![Vec::new(); contexts.len()],
             inputs: contexts.clone(),
             contexts,
@@ -118,6 +137,7 @@ impl<'a> Problem<'a> {
             expert: None,
             recorded: None,
             planner_calls: AtomicU64::new(0),
+            spent: Default::default(),
             plans: RepeatedPlans::new(model),
         })
     }
@@ -137,6 +157,7 @@ impl<'a> Problem<'a> {
         let mut selected = Self::over(self.model, indices.iter().map(|&i| self.contexts[i].clone()).collect())?;
         selected.inputs = indices.iter().map(|&i| self.inputs[i].clone()).collect();
         selected.origins = indices.iter().map(|&i| self.origins[i].clone()).collect();
+        selected.comparisons = indices.iter().map(|&i| self.comparisons[i].clone()).collect();
         selected.trajectories = indices.iter().map(|&i| self.trajectories[i].clone()).collect();
         (selected.exact, selected.bias_bound, selected.expert) = (self.exact, self.bias_bound, self.expert);
         if self.has_demonstrations() {
@@ -235,6 +256,19 @@ impl<'a> Problem<'a> {
         self.planner_calls.fetch_add(plans, Ordering::Relaxed);
     }
 
+    /// Takes note of the time of a step that planned and did something else.
+    pub(super) fn spent(&self, planning: Duration, rest: Duration) {
+        for (sum, part) in self.spent.iter().zip([planning, rest]) {
+            sum.fetch_add(u64::try_from(part.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        }
+    }
+
+    /// How long learners that train a network planned, and how long they did the rest. A clock: not part of any result.
+    pub fn time_spent(&self) -> (Duration, Duration) {
+        let read = |sum: &AtomicU64| Duration::from_nanos(sum.load(Ordering::Relaxed));
+        (read(&self.spent[0]), read(&self.spent[1]))
+    }
+
     /// The process of a context, started where its demonstration starts.
     pub fn mdp(&self, index: usize) -> Result<Mdp<'a>> {
         self.origins[index].of(self.model.mdp(&self.contexts[index])?)
@@ -281,17 +315,39 @@ impl<'a> Problem<'a> {
     fn act_each(&self, queries: &[(&[f64], usize)]) -> Result<Vec<(Policy, Vec<f64>)>> {
         let mut weights = Vec::with_capacity(queries.len() * self.n_features());
         queries.iter().for_each(|&(mapping, i)| self.weights(mapping, i, &mut weights));
-        let contexts: Vec<Context> = queries.iter().map(|&(_, i)| self.contexts[i].clone()).collect();
-        let plans = self.plans.plan(&contexts, &weights)?;
-        self.count_plans(queries.len() as u64);
-        let own_start = |(policy, mu): (Policy, std::sync::Arc<[f64]>), i: usize| match self.origins[i] {
-            Origin::Model => Ok((policy, mu.to_vec())),
-            Origin::States(_) => {
-                let mu = evaluate::feature_expectations(&self.mdp(i)?, &policy)?;
-                Ok((policy, mu))
-            }
+        let indices: Vec<usize> = queries.iter().map(|&(_, i)| i).collect();
+        self.act_for(&weights, &indices)
+    }
+
+    /// The agent's policies for rewards (row by row) in some contexts, with the feature expectations that are compared with the
+    /// demonstrated ones.
+    pub(crate) fn act_for(&self, weights: &[f64], indices: &[usize]) -> Result<Vec<(Policy, Vec<f64>)>> {
+        let contexts: Vec<Context> = indices.iter().map(|&i| self.contexts[i].clone()).collect();
+        self.count_plans(indices.len() as u64);
+        let starts_like_the_model =
+            |&i: &usize| self.comparisons[i] == Comparison::Origin && self.origins[i] == Origin::Model;
+        if indices.iter().all(starts_like_the_model) {
+            let plans = self.plans.plan(&contexts, weights)?;
+            return Ok(plans.into_iter().map(|(policy, mu)| (policy, mu.to_vec())).collect());
+        }
+        let policies = self.plans.policies(&contexts, weights)?;
+        let with_expectations = |(policy, &i): (Policy, &usize)| {
+            let mu = match &self.comparisons[i] {
+                Comparison::Decisions(start) => {
+                    evaluate::feature_expectations_from(&self.model.mdp(&self.contexts[i])?, start, &policy)?
+                }
+                Comparison::Origin => evaluate::feature_expectations(&self.mdp(i)?, &policy)?,
+            };
+            Ok((policy, mu))
         };
-        plans.into_par_iter().zip(queries).map(|(plan, &(_, i))| own_start(plan, i)).collect()
+        policies.into_par_iter().zip(indices).map(with_expectations).collect()
+    }
+
+    /// The policies and values of agents for rewards (row by row) in some contexts.
+    pub(crate) fn plan_for(&self, weights: &[f64], indices: &[usize]) -> Result<Vec<(Policy, Vec<f64>)>> {
+        let contexts: Vec<Context> = indices.iter().map(|&i| self.contexts[i].clone()).collect();
+        self.count_plans(indices.len() as u64);
+        self.plans.values(&contexts, weights)
     }
 
     /// Loss and subgradient on some demonstrations.
@@ -386,6 +442,9 @@ impl<'a> Problem<'a> {
                 feed_numbers(context.values(), sink);
                 if self.inputs[i] != *context {
                     feed_numbers(self.inputs[i].values(), sink);
+                }
+                if let Comparison::Decisions(start) = &self.comparisons[i] {
+                    feed_numbers(start, sink);
                 }
                 match &self.origins[i] {
                     Origin::Model => sink(b"model"),

@@ -7,6 +7,7 @@ use super::cutting_plane::CuttingPlane;
 use super::ellipsoid::Ellipsoid;
 use super::evolution::EvolutionStrategies;
 use super::mirror_descent::MirrorDescent;
+use super::neural::Neural;
 use super::replay::{ReplayedDescent, ReplayedEvolution};
 use crate::baselines::{
     Cloning, FrankWolfe, Majority, MaxMargin, MaximumEntropy, Mwal, NearestContext, Projection, Uniform,
@@ -21,6 +22,8 @@ pub enum Method {
     Adaptive(Adaptive),
     /// Algorithm 1 of the paper.
     MirrorDescent(MirrorDescent),
+    /// A network from context to reward.
+    Neural(Neural),
     /// A proximal bundle method on the full loss.
     Bundle(Bundle),
     /// Evolution strategies.
@@ -107,14 +110,6 @@ impl Settings {
     pub fn new(method: Method) -> Self {
         Self { method, ..Self::default() }
     }
-}
-
-/// Refuses numbers that are not above zero.
-pub(crate) fn check_positive(name: &'static str, value: f64) -> Result<()> {
-    if value > 0.0 && value.is_finite() {
-        return Ok(());
-    }
-    Err(Error::InvalidSetting { name, value: value.to_string(), reason: "expected a number above 0" })
 }
 
 /// Refuses counts of nothing.

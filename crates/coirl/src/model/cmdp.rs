@@ -284,6 +284,13 @@ impl<'a> Mdp<'a> {
         self.pairs().of_state(state.index()).all(|pair| self.kernel.successors(pair).all(stays))
     }
 
+    /// The same process from a start whose weights may be negative: for sums over starts that are solved at once.
+    pub(crate) fn from_signed_start(mut self, start: &[f64]) -> Self {
+        debug_assert_eq!(start.len(), self.n_states());
+        self.initial = Cow::Owned(start.to_vec());
+        self
+    }
+
     /// The same process with another start distribution.
     pub fn with_initial(mut self, initial: Vec<f64>) -> Result<Self> {
         check_initial(self.kernel.pairs(), &initial)?;

@@ -210,6 +210,13 @@ impl Kernel {
         &self.layout
     }
 
+    /// States that no action ever leaves.
+    pub(crate) fn absorbing(&self) -> impl Iterator<Item = usize> + '_ {
+        let stays = |s: usize, row: u32| self.row(row as usize).0.iter().all(|&next| next as usize == s);
+        let rows = &self.layout.state_rows;
+        (0..self.n_states()).filter(move |&s| (rows[s]..rows[s + 1]).all(|row| stays(s, row)))
+    }
+
     /// The admissible pairs.
     pub fn pairs(&self) -> &Arc<Pairs> {
         &self.layout.pairs

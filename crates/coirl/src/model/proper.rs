@@ -5,9 +5,9 @@ use crate::error::{Error, Result};
 
 /// States that no action ever leaves.
 pub(crate) fn absorbing_states(kernel: &Kernel) -> Vec<bool> {
-    (0..kernel.n_states())
-        .map(|s| kernel.pairs().of_state(s).all(|pair| kernel.successors(pair).all(|(next, _)| next == s)))
-        .collect()
+    let mut absorbing = vec![false; kernel.n_states()];
+    kernel.absorbing().for_each(|s| absorbing[s] = true);
+    absorbing
 }
 
 /// Refuses kernels in which some policy avoids the absorbing states for ever.

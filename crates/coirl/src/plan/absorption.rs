@@ -11,9 +11,8 @@ use crate::model::Kernel;
 /// Found by planning for a reward of one per step. If the values w reached satisfy 1 + max_a P w ≤ w + hi with hi < 1,
 /// then w/(1 − hi) is a super-solution, so the bound holds however far planning got.
 pub(crate) fn longest_expected_time(kernel: &Kernel) -> Result<f64> {
-    let absorbing =
-        |s: usize| kernel.pairs().of_state(s).all(|pair| kernel.successors(pair).all(|(next, _)| next == s));
-    let steps: Vec<f64> = (0..kernel.n_states()).map(|s| if absorbing(s) { 0.0 } else { 1.0 }).collect();
+    let mut steps = vec![1.0; kernel.n_states()];
+    kernel.absorbing().for_each(|s| steps[s] = 0.0);
     let problem = Problem { kernel, gamma: 1.0, reward: RowReward::State(&steps) };
     let reached = iterate(&problem, Method::Automatic, steps.clone(), 1e-3, Limits::default());
     let longest = reached.values.iter().copied().fold(1.0, f64::max);

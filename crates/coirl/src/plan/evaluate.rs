@@ -140,6 +140,13 @@ pub fn feature_expectations(mdp: &Mdp<'_>, policy: &Policy) -> Result<Vec<f64>> 
     Ok(occupancy(mdp, policy)?.feature_expectations(mdp.features(), mdp.pairs()))
 }
 
+/// Σ_s start(s) ψ^π(s): feature expectations from a start whose weights may be negative and need not add up to one. For stationary
+/// policies and the criteria with a sum.
+pub(crate) fn feature_expectations_from(mdp: &Mdp<'_>, start: &[f64], policy: &Policy) -> Result<Vec<f64>> {
+    check_length("start", mdp.n_states(), start.len())?;
+    feature_expectations(&mdp.clone().from_signed_start(start), policy)
+}
+
 /// ψ^π(s), the feature expectations from every state: row-major `[n_states, n_features]`. One linear system per feature;
 /// ask for it only where every state is needed.
 pub fn successor_features(mdp: &Mdp<'_>, policy: &Policy) -> Result<Vec<f64>> {
@@ -209,7 +216,7 @@ fn occupancy_in(
     const UNSEEN: u32 = u32::MAX;
     let kernel = mdp.kernel();
     let initial = mdp.initial();
-    let mut states: Vec<u32> = (0..initial.len() as u32).filter(|&s| initial[s as usize] > 0.0).collect();
+    let mut states: Vec<u32> = (0..initial.len() as u32).filter(|&s| initial[s as usize] != 0.0).collect();
     let OccupancyBuffers { krylov, matrix, single, local, rows } = buffers;
     local.clear();
     local.resize(initial.len(), UNSEEN);

@@ -163,7 +163,7 @@ pub(crate) fn occupancy_series<T: Real>(
         for (old, new) in x.iter().zip(&y) {
             let off = *new - shrink * *old;
             defect = defect + if off < T::ZERO { T::ZERO - off } else { off };
-            size = size + *new;
+            size = size + if *new < T::ZERO { T::ZERO - *new } else { *new };
         }
         let (defect, size): (f64, f64) = (defect.into(), size.into());
         let near = defect <= 100.0 * tolerance && defect > tolerance;

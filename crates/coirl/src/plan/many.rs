@@ -235,6 +235,13 @@ impl<'a, 'm> Many<'a, 'm> {
         let kernel = self.mdp.kernel();
         let gamma = self.mdp.criterion().discount();
         let mut v = if reward.per_row { vec![Lanes::ZERO; kernel.n_states()] } else { reward.scaled.clone() };
+        // What is collected for ever is known at once; see `Problem::first_values`.
+        for s in kernel.absorbing() {
+            let rows = &kernel.layout().state_rows;
+            let own = if reward.per_row { rows[s] as usize..rows[s + 1] as usize } else { s..s + 1 };
+            let best = |l: usize| reward.scaled[own.clone()].iter().fold(f32::MIN, |best, r| best.max(r.0[l]));
+            v[s] = Lanes(std::array::from_fn(|l| best(l) / (1.0 - gamma as f32)));
+        }
         let mut out = v.clone();
         let mut shift = [0.0_f32; BLOCK];
         let goal: [f64; BLOCK] = std::array::from_fn(|l| match self.planner.accuracy {

@@ -47,15 +47,15 @@ struct Entry {
     feature_expectations: Arc<[f64]>,
 }
 
-/// Whether policies of this process are worth remembering.
-fn suits(mdp: &Mdp<'_>) -> bool {
-    let k = mdp.features().n_features();
-    matches!(mdp.criterion(), Criterion::Discounted { .. })
-        && k <= MAX_FEATURES
-        && mdp.n_states() * k * 8 <= MEMORY_BYTES / 16
-}
-
 impl PolicyMemory {
+    /// Whether policies of this process are worth remembering.
+    pub(crate) fn suits(mdp: &Mdp<'_>) -> bool {
+        let k = mdp.features().n_features();
+        matches!(mdp.criterion(), Criterion::Discounted { .. })
+            && k <= MAX_FEATURES
+            && mdp.n_states() * k * 8 <= MEMORY_BYTES / 16
+    }
+
     /// The exact plan for these weights, if a policy met before is it.
     pub(crate) fn recall(&self, mdp: &Mdp<'_>, weights: &[f64]) -> Result<Option<KnownPlan>> {
         let Ok(known) = self.known.read() else { return Ok(None) };
@@ -87,7 +87,7 @@ impl PolicyMemory {
     /// Takes note of the exact plan for some weights; keeps it from the second time on.
     pub(crate) fn remember(&self, mdp: &Mdp<'_>, policy: &Policy, feature_expectations: &[f64]) -> Result<()> {
         let Policy::Stationary(actions) = policy else { return Ok(()) };
-        if !suits(mdp) {
+        if !Self::suits(mdp) {
             return Ok(());
         }
         let chosen: Arc<[u32]> = pairs_of(mdp.pairs(), actions)?.into();

@@ -221,12 +221,7 @@ fn start_values(mdp: &Mdp<'_>, reward: &Reward, problem: &Problem<'_>, start: St
     };
     if problem.gamma == 1.0 {
         // Nothing is collected in absorbing states, and no backup would correct another value there.
-        for pair_state in 0..values.len() {
-            let mut rows = mdp.pairs().of_state(pair_state);
-            if rows.all(|pair| mdp.kernel().successors(pair).all(|(next, _)| next == pair_state)) {
-                values[pair_state] = 0.0;
-            }
-        }
+        problem.kernel.absorbing().for_each(|s| values[s] = 0.0);
     }
     Ok(values)
 }

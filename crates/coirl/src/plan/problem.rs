@@ -81,8 +81,18 @@ impl<'a> Problem<'a> {
         self.kernel.layout().row_start.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0)
     }
 
-    /// Where planning starts without a hint: one backup of the zero vector, as good as a sweep and free.
+    /// Where planning starts without a hint: one backup of the zero vector, as good as a sweep and free. States that are never
+    /// left have their values at once, r / (1 − γ), and no longer hold up the others, which converge at the rate at which they are left.
     pub(crate) fn first_values(&self) -> Vec<f64> {
+        let mut values = self.first_rewards();
+        if self.gamma < 1.0 {
+            self.kernel.absorbing().for_each(|s| values[s] /= 1.0 - self.gamma);
+        }
+        values
+    }
+
+    /// The best reward in every state.
+    fn first_rewards(&self) -> Vec<f64> {
         match &self.reward {
             RowReward::State(reward) => reward.to_vec(),
             RowReward::Row { best, .. } => {

@@ -1,17 +1,18 @@
 //! Which actions were taken where: how often each pair was chosen in each demonstration.
 
+use super::problem::Problem;
 use crate::error::{Error, Result};
-use crate::learn::Problem;
 use std::collections::BTreeMap;
 
 /// The pairs of every demonstration with their counts; empty for demonstrations without trajectories.
-pub(super) struct DemonstratedActions {
+#[derive(Debug)]
+pub(crate) struct DemonstratedActions {
     counts: Vec<Vec<(usize, f64)>>,
     total: f64,
 }
 
 impl DemonstratedActions {
-    pub(super) fn of(problem: &Problem<'_>) -> Result<Self> {
+    pub(crate) fn of(problem: &Problem<'_>) -> Result<Self> {
         let pairs = problem.model().pairs();
         let mut counts = Vec::with_capacity(problem.len());
         for i in 0..problem.len() {
@@ -28,28 +29,28 @@ impl DemonstratedActions {
     }
 
     /// The same for a method that cannot do without.
-    pub(super) fn needed(problem: &Problem<'_>, method: &'static str) -> Result<Self> {
+    pub(crate) fn needed(problem: &Problem<'_>, method: &'static str) -> Result<Self> {
         let actions = Self::of(problem)?;
         if actions.total > 0.0 { Ok(actions) } else { Err(Error::NoActions { method }) }
     }
 
     /// How many actions were seen.
-    pub(super) fn total(&self) -> f64 {
+    pub(crate) fn total(&self) -> f64 {
         self.total
     }
 
     /// The pairs of a demonstration, ascending, with how often each was chosen.
-    pub(super) fn of_demonstration(&self, index: usize) -> &[(usize, f64)] {
+    pub(crate) fn of_demonstration(&self, index: usize) -> &[(usize, f64)] {
         &self.counts[index]
     }
 
     /// Σ of a number per pair over the actions of a demonstration.
-    pub(super) fn sum(&self, index: usize, of_pair: impl Fn(usize) -> f64) -> f64 {
+    pub(crate) fn sum(&self, index: usize, of_pair: impl Fn(usize) -> f64) -> f64 {
         self.counts[index].iter().map(|&(pair, count)| count * of_pair(pair)).sum()
     }
 
     /// Per action seen; nothing where none was.
-    pub(super) fn mean(&self, sum: f64) -> Option<f64> {
+    pub(crate) fn mean(&self, sum: f64) -> Option<f64> {
         (self.total > 0.0).then(|| sum / self.total)
     }
 }

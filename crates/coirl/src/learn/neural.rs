@@ -1,0 +1,343 @@
+//! A network from context to reward, trained on the loss of the paper.
+//!
+//! ```text
+//! Loss(θ) = mean over demonstrations of  max_π f_θ(c)·(μ^π_c − μ*_c),     ∂Loss/∂f_θ(c) = μ̂_c − μ*_c
+//! ```
+//!
+//! with μ̂ of the policy planned for f_θ(c): the subgradient is the upstream gradient of the network and is propagated back to its
+//! parameters. Or the gradient is estimated from losses at perturbed parameters (evolution strategies). f is not linear in θ, so the
+//! loss is not convex and nothing is proved. It is positively homogeneous in f, and from sampled demonstrations it can be negative:
+//! outputs have unit length unless told otherwise, so that f can neither vanish nor grow. A step plans for its mini-batch in one block.
+
+use super::batch::Batch;
+use super::demonstrated_actions::DemonstratedActions;
+use super::evolution::Policies;
+use super::fit::{Algorithm, Run, Step};
+use super::likelihood::likelihood;
+use super::problem::{Problem, dot, norm};
+use super::settings::check_count;
+use crate::agent::Agent;
+use crate::error::{Error, Result, check_positive};
+use crate::mapping::{NeuralMapping, RewardMapping};
+use crate::model::Context;
+use crate::network::{Architecture, Descent, Layer, Network, Optimiser, Progress, Standardisation};
+use crate::random::stream;
+use rand::RngExt;
+use rand_distr::StandardNormal;
+use std::sync::OnceLock;
+use std::time::Instant;
+
+/// Steps where nothing is said.
+const STEPS: u64 = 200;
+
+/// The hidden layers of the network.
+#[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Hidden {
+    /// [`Architecture::simulator`].
+    #[default]
+    Simulator,
+    /// [`Architecture::real_life`].
+    RealLife,
+    /// These layers.
+    Layers(Vec<Layer>),
+}
+
+/// What is minimised.
+#[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Objective {
+    /// The loss of the paper.
+    #[default]
+    Loss,
+    /// −mean log-probability of the demonstrated actions, Q/τ being their logits; from trajectories only.
+    Likelihood {
+        /// τ.
+        temperature: f64,
+    },
+}
+
+/// Where the gradient comes from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum NeuralGradient {
+    /// Propagated back through the network.
+    #[default]
+    Propagated,
+    /// Differences of losses at θ ± σu with normal directions u.
+    Antithetic {
+        /// σ.
+        deviation: f64,
+        /// Pairs of losses.
+        pairs: usize,
+        /// Which policies perturbed networks are judged with.
+        policies: Policies,
+    },
+}
+
+/// Settings of a network; the default is the paper's simulator with Adam in place of its schedule.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Neural {
+    /// Hidden layers.
+    pub hidden: Hidden,
+    /// Whether outputs have unit length.
+    pub unit_output: bool,
+    /// What is minimised.
+    pub objective: Objective,
+    /// Where the gradient comes from.
+    pub gradient: NeuralGradient,
+    /// How a gradient becomes a direction.
+    pub optimiser: Optimiser,
+    /// α₀ of the steps α₀·decayᵗ.
+    pub step_size: f64,
+    /// Factor from one step to the next.
+    pub step_decay: f64,
+    /// Share of the parameters that a step of length one takes away.
+    pub weight_decay: f64,
+    /// Longer gradients are shortened to this length.
+    pub largest_gradient: Option<f64>,
+    /// Which demonstrations a step looks at.
+    pub batch: Batch,
+}
+
+impl Default for Neural {
+    fn default() -> Self {
+        Self {
+            hidden: Hidden::Simulator,
+            unit_output: true,
+            objective: Objective::Loss,
+            gradient: NeuralGradient::Propagated,
+            optimiser: Optimiser::Adam,
+            step_size: 1e-3,
+            step_decay: 1.0,
+            weight_decay: 0.0,
+            largest_gradient: None,
+            batch: Batch::WithoutReplacement { size: 32 },
+        }
+    }
+}
+
+impl Neural {
+    /// As the paper trains it in the simulator: plain descent with α = 0.3·0.96ᵗ on mini-batches of 32 drawn with repetition.
+    pub fn paper() -> Self {
+        Self {
+            optimiser: Optimiser::Sgd { momentum: 0.0 },
+            step_size: 0.3,
+            step_decay: 0.96,
+            batch: Batch::WithReplacement { size: 32 },
+            ..Self::default()
+        }
+    }
+
+    /// The network for contexts of `dimension` numbers and so many features.
+    pub fn architecture(&self, dimension: usize, n_features: usize) -> Architecture {
+        let architecture = match &self.hidden {
+            Hidden::Simulator => Architecture::simulator(dimension, n_features),
+            Hidden::RealLife => Architecture::real_life(dimension, n_features),
+            Hidden::Layers(hidden) => {
+                Architecture { inputs: dimension, hidden: hidden.clone(), outputs: n_features, unit_output: true }
+            }
+        };
+        Architecture { unit_output: self.unit_output, ..architecture }
+    }
+
+    fn descent(&self) -> Descent {
+        Descent {
+            optimiser: self.optimiser,
+            step_size: self.step_size,
+            decay: self.step_decay,
+            weight_decay: self.weight_decay,
+            largest_gradient: self.largest_gradient,
+        }
+    }
+
+    fn check(&self, architecture: &Architecture) -> Result<()> {
+        self.batch.check()?;
+        self.descent().check()?;
+        if self.batch == Batch::InOrder && architecture.has_batch_normalisation() {
+            let reason = "a batch of one has no spread to normalise by; choose batches of at least 2";
+            return Err(Error::InvalidSetting { name: "batch", value: "in order".into(), reason });
+        }
+        match self.gradient {
+            NeuralGradient::Propagated => Ok(()),
+            NeuralGradient::Antithetic { deviation, pairs, .. } => {
+                check_positive("deviation", deviation)?;
+                check_count("pairs", pairs)
+            }
+        }
+    }
+}
+
+/// What the method keeps.
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct State {
+    mapping: NeuralMapping,
+    progress: Progress,
+    /// Made from the problem when first needed.
+    #[serde(skip)]
+    actions: OnceLock<DemonstratedActions>,
+    /// Room for a gradient.
+    #[serde(skip)]
+    gradient: Vec<f32>,
+}
+
+impl State {
+    /// The objective on a batch given the rewards of its contexts, and its gradient by each of them.
+    fn objective(
+        &self,
+        own: &Neural,
+        problem: &Problem<'_>,
+        weights: &[f64],
+        indices: &[usize],
+    ) -> Result<(f64, Vec<f64>)> {
+        match own.objective {
+            Objective::Loss => Self::loss(problem, weights, indices),
+            Objective::Likelihood { temperature } => {
+                if self.actions.get().is_none() {
+                    let _ = self.actions.set(DemonstratedActions::needed(problem, "the likelihood")?);
+                }
+                match self.actions.get() {
+                    Some(actions) => likelihood(problem, actions, weights, indices, temperature),
+                    None => Err(Error::NoActions { method: "the likelihood" }),
+                }
+            }
+        }
+    }
+
+    /// Loss on a batch given the rewards of its contexts, and its gradient by each of them: (μ̂ − μ*)/n, row by row.
+    fn loss(problem: &Problem<'_>, weights: &[f64], indices: &[usize]) -> Result<(f64, Vec<f64>)> {
+        let share = 1.0 / indices.len() as f64;
+        let mut upstream = Vec::with_capacity(weights.len());
+        for (&i, (_, mu)) in indices.iter().zip(problem.act_for(weights, indices)?) {
+            let expert = problem.demonstrated(i)?;
+            upstream.extend(mu.iter().zip(expert).map(|(mu, star)| share * (mu - star)));
+        }
+        Ok((dot(weights, &upstream), upstream))
+    }
+
+    /// The mean of the directions, weighted by how the loss differs along them.
+    fn estimate(
+        &mut self,
+        own: &Neural,
+        problem: &Problem<'_>,
+        indices: &[usize],
+        upstream: &[f64],
+        run: Run,
+        (deviation, pairs, policies): (f64, usize, Policies),
+    ) -> Result<()> {
+        let rows: Vec<&[f64]> = indices.iter().map(|&i| problem.input(i).values()).collect();
+        let centre = self.mapping.network().parameters().to_vec();
+        let mut sum = vec![0.0_f64; centre.len()];
+        for pair in 0..pairs as u64 {
+            let mut rng = stream(run.seed, "perturbation of a network", run.step.wrapping_mul(1 << 20) + pair);
+            let direction: Vec<f32> = centre.iter().map(|_| rng.sample(StandardNormal)).collect();
+            let mut at = |by: f32| -> Result<f64> {
+                let moved = self.mapping.network_mut().parameters_mut().iter_mut().zip(&centre).zip(&direction);
+                moved.for_each(|((theta, x), u)| *theta = x + by * u);
+                let (_, weights) = self.mapping.network().learn(&rows);
+                match policies {
+                    Policies::Fixed => Ok(dot(&weights, upstream)),
+                    Policies::Resolved => Ok(self.objective(own, problem, &weights, indices)?.0),
+                }
+            };
+            let slope = (at(deviation as f32)? - at(-deviation as f32)?) / (2.0 * deviation * pairs as f64);
+            sum.iter_mut().zip(&direction).for_each(|(sum, u)| *sum += slope * f64::from(*u));
+        }
+        self.mapping.network_mut().parameters_mut().copy_from_slice(&centre);
+        self.gradient.iter_mut().zip(&sum).for_each(|(g, x)| *g = *x as f32);
+        Ok(())
+    }
+}
+
+impl Algorithm for State {
+    type Settings = Neural;
+
+    fn start(own: &Neural, problem: &Problem<'_>, initial: Option<&[f64]>, seed: u64) -> Result<Self> {
+        if initial.is_some() {
+            let reason = "a network does not start from a matrix";
+            return Err(Error::InvalidSetting { name: "initial", value: "a mapping".into(), reason });
+        }
+        let architecture = own.architecture(problem.dimension(), problem.n_features());
+        own.check(&architecture)?;
+        problem.demonstrated(0)?;
+        let rows = (0..problem.len()).map(|i| (problem.input(i).values(), 1.0));
+        let standard = Standardisation::fitted(problem.dimension(), rows);
+        let mapping = NeuralMapping::new(Network::untrained(architecture, standard, seed)?);
+        Ok(Self { mapping, progress: Progress::default(), actions: OnceLock::new(), gradient: Vec::new() })
+    }
+
+    fn step(&mut self, own: &Neural, problem: &Problem<'_>, run: Run) -> Result<Step> {
+        let began = Instant::now();
+        let indices = own.batch.indices(problem.len(), run.step, run.seed);
+        let rows: Vec<&[f64]> = indices.iter().map(|&i| problem.input(i).values()).collect();
+        let network = self.mapping.network();
+        let (pass, weights) = network.learn(&rows);
+        let planning = Instant::now();
+        let (loss, upstream) = self.objective(own, problem, &weights, &indices)?;
+        let mut planned = planning.elapsed();
+        self.gradient.resize(network.parameters().len(), 0.0);
+        match own.gradient {
+            NeuralGradient::Propagated => network.gradient(&pass, &upstream, &mut self.gradient),
+            NeuralGradient::Antithetic { deviation, pairs, policies } => {
+                let estimating = Instant::now();
+                self.estimate(own, problem, &indices, &upstream, run, (deviation, pairs, policies))?;
+                if policies == Policies::Resolved {
+                    planned += estimating.elapsed();
+                }
+            }
+        }
+        let network = self.mapping.network_mut();
+        network.take_statistics(&pass, rows.len());
+        let descent = own.descent();
+        self.progress.step(&descent, run.step, &mut self.gradient, network.parameters_mut());
+        if let Some(value) = network.parameters().iter().find(|x| !x.is_finite()) {
+            let reason = "the network diverged; choose shorter steps or a largest gradient";
+            return Err(Error::InvalidSetting {
+                name: "step size",
+                value: format!("{} ({value})", own.step_size),
+                reason,
+            });
+        }
+        problem.spent(planned, began.elapsed() - planned);
+        Ok(Step {
+            batch_loss: Some(loss),
+            step_size: Some(descent.length(run.step)),
+            demonstrations: own.batch.seen(problem.len(), run.step),
+            ..Step::default()
+        })
+    }
+
+    fn mapping(&self) -> Option<Vec<f64>> {
+        None
+    }
+
+    fn has_loss(&self) -> bool {
+        true
+    }
+
+    /// Per mean length of the rewards, which is one unless outputs were left as they come.
+    fn unit_loss(&self, problem: &Problem<'_>) -> Result<Option<f64>> {
+        let inputs: Vec<Context> = (0..problem.len()).map(|i| problem.input(i).clone()).collect();
+        let weights = self.mapping.weights_of_all(&inputs)?;
+        let lengths = weights.chunks_exact(problem.n_features()).map(norm).sum::<f64>();
+        let size = lengths / problem.len() as f64;
+        if size == 0.0 {
+            return Ok(None);
+        }
+        Ok(Some(Self::loss(problem, &weights, &problem.all())?.0 / size))
+    }
+
+    fn agent(&self, _problem: &Problem<'_>) -> Result<Agent> {
+        Ok(Agent::Neural(self.mapping.clone()))
+    }
+
+    fn default_steps(own: &Neural, problem: &Problem<'_>) -> u64 {
+        own.batch.steps_per_pass(problem.len()).max(STEPS)
+    }
+
+    fn bound(&self, _own: &Neural, _problem: &Problem<'_>, _steps: u64) -> Result<(Option<f64>, String)> {
+        Ok((None, "the loss of a network is not convex: no bound holds".into()))
+    }
+}
