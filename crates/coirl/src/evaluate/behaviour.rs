@@ -59,10 +59,10 @@ pub(super) fn behaviours(
                 Ok(alone(planned(&rows.concat(), 1.0)?))
             }
         },
-        Agent::Cloned(cloned) => each(&|context| cloned.policy(model.pairs(), context)),
+        Agent::Cloned(cloned) => each(&|context| cloned.policy(model, context)),
         Agent::Copied(copied) => each(&|context| Policy::stationary(model.pairs(), copied.actions(context)?.to_vec())),
         Agent::Fixed(actions) => each(&|_| Policy::stationary(model.pairs(), actions.clone())),
-        Agent::Uniform => each(&|_| Ok(Policy::uniform(model.pairs()))),
+        Agent::Uniform => each(&|_| Ok(model.random_policy())),
         Agent::Mixed(mixture) => {
             let mut all = vec![Vec::new(); contexts.len()];
             let drawn = mixture.mappings().iter().zip(mixture.shares()).filter(|entry| *entry.1 > 0.0);
