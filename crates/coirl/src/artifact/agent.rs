@@ -2,7 +2,8 @@
 
 use super::safetensors::{Tensor, TensorFile, Values};
 use crate::agent::{
-    Agent, Choice, ClonedPolicy, Inputs, KnownContexts, Mixture, NearestActions, NearestWeights, SoftMapping, Standardisation,
+    Agent, Choice, ClonedPolicy, Inputs, KnownContexts, Mixture, NearestActions, NearestWeights, SoftMapping,
+    Standardisation,
 };
 use crate::error::Result;
 use crate::mapping::LinearMapping;
@@ -100,15 +101,8 @@ pub(super) fn to_tensors(agent: &Agent) -> (AgentHeader, Vec<Tensor<'_>>) {
                 numbers("coefficients", &[actions, cloned.inputs().len()], cloned.coefficients()),
             ];
             let Choice { masked, most_probable } = cloned.choice();
-            let header = AgentHeader::Cloned {
-                dimension,
-                state_inputs,
-                interactions,
-                states,
-                actions,
-                most_probable,
-                masked,
-            };
+            let header =
+                AgentHeader::Cloned { dimension, state_inputs, interactions, states, actions, most_probable, masked };
             (header, tensors)
         }
         Agent::Copied(copied) => {

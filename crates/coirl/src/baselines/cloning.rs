@@ -255,7 +255,9 @@ impl Algorithm for State {
             batch_loss: Some(self.optimiser.value),
             demonstrations: problem.len() as u64,
             log_likelihood: accepted.as_ref().and_then(|step| actions.mean(step.remark.log_likelihood)),
-            training_accuracy: accepted.as_ref().map(|step| step.remark.agreement / (actions.total() + actions.left_out())),
+            training_accuracy: accepted
+                .as_ref()
+                .map(|step| step.remark.agreement / (actions.total() + actions.left_out())),
             step_size: accepted.map(|step| step.length),
             finished,
             ..Step::default()
