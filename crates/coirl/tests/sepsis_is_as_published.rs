@@ -59,7 +59,7 @@ fn the_simulator_has_the_shape_of_its_source() {
 fn examined<'a>(model: &'a Cmdp, truth: &dyn RewardMapping, n: usize) -> (Examination<'a>, usize) {
     let contexts: Vec<Context> = Sepsis::patients(n, 7).unwrap().into_iter().map(|patient| patient.context).collect();
     let mut unknown = 0;
-    for plan in plan_mapping(model, truth, &contexts, ManyOptions::default()).unwrap() {
+    for plan in plan_mapping(model, truth, &contexts[..100], ManyOptions::default()).unwrap() {
         let actions = plan.policy.actions().unwrap();
         let pair = |s: usize| model.pairs().find(s, actions[s].index()).unwrap();
         unknown += (0..N_CLUSTERS).filter(|&s| !model.is_known(pair(s))).count();
@@ -71,7 +71,7 @@ fn examined<'a>(model: &'a Cmdp, truth: &dyn RewardMapping, n: usize) -> (Examin
 fn contexts_matter_as_much_as_in_the_prototype() {
     let model = Sepsis::default().build().unwrap();
     let truth = Sepsis::linear_mapping();
-    let (examination, unknown) = examined(&model, &truth, 500);
+    let (examination, unknown) = examined(&model, &truth, 300);
     assert_eq!(unknown, 0);
     let linear = examination.context_effect().unwrap();
     near(linear.disagreement, 0.2455, 0.015);
@@ -91,7 +91,7 @@ fn contexts_matter_as_much_as_in_the_prototype() {
 
     let threshold = Sepsis::threshold_mapping().unwrap();
     near(threshold.threshold(), 0.197, 0.003);
-    let (examination, unknown) = examined(&model, &threshold, 500);
+    let (examination, unknown) = examined(&model, &threshold, 300);
     assert_eq!(unknown, 0);
     let switched = examination.context_effect().unwrap();
     near(switched.disagreement, 0.4328, 0.03);
