@@ -129,8 +129,8 @@ impl<'a> Report<'a> {
             row("value relative to the expert", percent(score.value_ratio), on);
             row("the same above random", percent(score.relative_value), "0 % is acting at random");
             row("accuracy", percent(score.accuracy), "states with the expert's action");
-            row("accuracy where it matters", percent(score.choice_accuracy), "the same, of states with a choice");
-            row("accuracy along the way", percent(score.visited_accuracy), "the same, as the expert visits them");
+            row("accuracy with a choice", percent(score.choice_accuracy), "of states with several actions");
+            row("accuracy along the way", percent(score.visited_accuracy), "as often as the expert is there");
             row("optimal actions", percent(score.optimal_accuracy), "states with an action as good");
         }
         if self.mapping.is_none() && self.score.is_none() {
