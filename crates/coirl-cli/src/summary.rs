@@ -24,6 +24,9 @@ pub(crate) struct Summary {
     action_names: Vec<String>,
     /// Admissible pairs of state and action.
     pairs: usize,
+    /// Those of them that are known, where the model says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    known_pairs: Option<usize>,
     features: usize,
     feature_names: Vec<String>,
     features_per: &'static str,
@@ -80,6 +83,7 @@ impl Summary {
             actions: model.n_actions(),
             action_names: names.actions.clone(),
             pairs: n_pairs,
+            known_pairs: model.known_pairs().map(|known| known.iter().filter(|&&known| known).count()),
             features: model.n_features(),
             feature_names: names.features.clone(),
             features_per: match model.features() {
@@ -123,6 +127,10 @@ impl Summary {
         if self.pairs < self.states * self.actions {
             let pairs = format!("{} admissible of {}", count(self.pairs), count(self.states * self.actions));
             text::pair(out, "pairs", &pairs)?;
+        }
+        if let Some(known) = self.known_pairs {
+            let known = format!("{} of {} pairs are known", count(known), count(self.pairs));
+            text::pair(out, "known", &known)?;
         }
         let features = listed(self.features, &self.feature_names);
         text::pair(out, "features", &format!("{} per {}{features}", count(self.features), self.features_per))?;

@@ -104,6 +104,12 @@ pub enum Error {
         /// The state.
         state: usize,
     },
+    /// A state in which no action is known.
+    #[error("state {state} has no known action; every state needs at least one")]
+    NoKnownAction {
+        /// The state.
+        state: usize,
+    },
     /// An action that may not be taken in a state, or does not exist.
     #[error("state {state}: action {action} is not admissible there")]
     ActionNotAdmissible {
@@ -300,6 +306,15 @@ pub enum Error {
     NoActions {
         /// The method that needs them.
         method: &'static str,
+    },
+    /// Actions were demonstrated, and none of them is known to the model.
+    #[error(
+        "none of the {demonstrated} demonstrated actions is known in its state; correct the model's known pairs, or let the \
+         method choose among all admissible actions (--unmasked)"
+    )]
+    NoKnownActions {
+        /// Actions demonstrated.
+        demonstrated: u64,
     },
     /// A programme that the convex solver gave up.
     #[error("{problem} could not be solved: {reason}")]

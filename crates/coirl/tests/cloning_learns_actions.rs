@@ -3,7 +3,7 @@
 
 mod demonstrated;
 
-use coirl::agent::{Agent, ClonedPolicy, Inputs, KnownContexts, NearestActions, Standardisation};
+use coirl::agent::{Agent, Choice, ClonedPolicy, Inputs, KnownContexts, NearestActions};
 use coirl::baselines::{Cloning, Majority, NearestContext, PrincipalComponents, Uniform};
 use coirl::demos::{Demonstration, Estimator, Train, Trajectory};
 use coirl::domains::Garnet;
@@ -11,8 +11,12 @@ use coirl::evaluate::{Examination, act};
 use coirl::learn::{Fitted, Method, Problem, Settings, Status, Watch, fit};
 use coirl::mapping::LinearMapping;
 use coirl::model::{ActionId, Cmdp, Context, ContextSpace, Criterion, Dynamics, Features, Kernel, SparseRows, StateId};
+use coirl::network::Standardisation;
 use coirl::plan::Policy;
 use demonstrated::{exact, sampled, signed_point};
+
+/// Actions are drawn among those that are known.
+const DRAWN: Choice = Choice { masked: true, most_probable: false };
 
 fn garnet(n_states: usize, n_kernels: usize, dimension: usize) -> Cmdp {
     let garnet =
@@ -49,9 +53,9 @@ fn a_softmax_policy_is_recovered() {
     // Products of context and state only: nothing that a context does alike in all states.
     let product = |(i, x): (usize, &f64)| if i % inputs.len() > 4 { 8.0 * x } else { 0.0 };
     let coefficients: Vec<f64> = signed_point(3 * inputs.len(), 5).iter().enumerate().map(product).collect();
-    let truth = ClonedPolicy::new(inputs, plain, values.clone(), coefficients, false).unwrap();
+    let truth = ClonedPolicy::new(inputs, plain, values.clone(), coefficients, DRAWN).unwrap();
     let contexts = model.context_space().sample(200, 1).unwrap();
-    let train = watched(&model, &contexts, 1000, |context| truth.policy(model.pairs(), context).unwrap());
+    let train = watched(&model, &contexts, 1000, |context| truth.policy(&model, context).unwrap());
     let problem = Problem::new(&model, &train, &Estimator::ControlVariate).unwrap();
     let own = Cloning { penalty: 0.0, components: Some(0), ..Cloning::default() };
     let fitted = run(&problem, Method::Cloning(own)).unwrap();
@@ -64,7 +68,7 @@ fn a_softmax_policy_is_recovered() {
     let distance = |fitted: &Fitted| {
         let acting = act(&model, &fitted.agent, &new).unwrap();
         let each = acting.iter().zip(&new).flat_map(|(behaviour, context)| {
-            let wanted = truth.policy(model.pairs(), context).unwrap();
+            let wanted = truth.policy(&model, context).unwrap();
             let pairs = probabilities(&behaviour[0].policy).iter().zip(probabilities(&wanted));
             pairs.map(|(x, y)| (x - y).abs()).collect::<Vec<_>>()
         });
@@ -78,7 +82,7 @@ fn a_softmax_policy_is_recovered() {
     // What was fitted explains what was seen at least as well as the truth does, and hardly better.
     let (mut sum, mut n) = (0.0, 0.0);
     for (i, context) in contexts.iter().enumerate() {
-        let policy = truth.policy(model.pairs(), context).unwrap();
+        let policy = truth.policy(&model, context).unwrap();
         for path in problem.trajectories(i) {
             for (state, action) in path.states.iter().zip(&path.actions) {
                 let pair = model.pairs().find(state.index(), action.index()).unwrap();
@@ -103,10 +107,10 @@ fn the_objective_is_at_its_least() {
     let Agent::Cloned(cloned) = &fitted.agent else { panic!("a cloned policy") };
     let objective = |coefficients: &[f64]| {
         let (inputs, states) = (cloned.inputs(), cloned.state_inputs().to_vec());
-        let agent = ClonedPolicy::new(inputs, cloned.context().clone(), states, coefficients.to_vec(), false).unwrap();
+        let agent = ClonedPolicy::new(inputs, cloned.context().clone(), states, coefficients.to_vec(), DRAWN).unwrap();
         let (mut sum, mut n) = (0.0, 0.0);
         for (i, context) in contexts.iter().enumerate() {
-            let policy = agent.policy(model.pairs(), context).unwrap();
+            let policy = agent.policy(&model, context).unwrap();
             for path in problem.trajectories(i) {
                 for (state, action) in path.states.iter().zip(&path.actions) {
                     let pair = model.pairs().find(state.index(), action.index()).unwrap();

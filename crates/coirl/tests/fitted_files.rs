@@ -2,7 +2,8 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use coirl::agent::{
-    Agent, ClonedPolicy, Inputs, KnownContexts, Mixture, NearestActions, NearestWeights, SoftMapping, Standardisation,
+    Agent, Choice, ClonedPolicy, Inputs, KnownContexts, Mixture, NearestActions, NearestWeights, SoftMapping,
+    Standardisation,
 };
 use coirl::artifact::{
     is_fitted, read_checkpoint, read_fitted, read_model, write_checkpoint, write_fitted, write_model,
@@ -162,7 +163,8 @@ fn agents(mapping: LinearMapping) -> Vec<Agent> {
         let inputs = Inputs { dimension: 2, n_state_inputs: 3, interactions };
         let context = Standardisation { shift: vec![0.5, 0.25], scale: vec![1.0, 2.0] };
         let numbers = |n: usize| (0..n).map(|i| 1.0 / (i as f64 + 3.0)).collect::<Vec<_>>();
-        Agent::Cloned(ClonedPolicy::new(inputs, context, numbers(36), numbers(4 * inputs.len()), interactions).unwrap())
+        let choice = Choice { masked: !interactions, most_probable: interactions };
+        Agent::Cloned(ClonedPolicy::new(inputs, context, numbers(36), numbers(4 * inputs.len()), choice).unwrap())
     };
     vec![
         Agent::Planned(mapping.clone()),
@@ -176,6 +178,38 @@ fn agents(mapping: LinearMapping) -> Vec<Agent> {
         Agent::Fixed((0..12).map(|i| ActionId(i % 3)).collect()),
         Agent::Uniform,
     ]
+}
+
+/// Files from before there were known actions and accuracies by choice are read as what they were.
+#[test]
+fn what_older_files_do_not_say() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("older.safetensors");
+    let (mut fitted, _) = fitted();
+    let score = fitted.history.last().unwrap().score.unwrap();
+    assert!(score.choice_accuracy.is_finite() && score.visited_accuracy.is_finite());
+    fitted.agent = agents(fitted.mapping().unwrap().clone()).swap_remove(6);
+    write_fitted(&path, &fitted).unwrap();
+    let bytes = std::fs::read(&path).unwrap();
+    let length = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
+    let mut preamble: serde_json::Value = serde_json::from_slice(&bytes[8..8 + length]).unwrap();
+    let mut header: serde_json::Value =
+        serde_json::from_str(preamble["__metadata__"]["header"].as_str().unwrap()).unwrap();
+    assert_eq!(header["agent"].as_object_mut().unwrap().remove("masked"), Some(true.into()));
+    for record in header["history"].as_array_mut().unwrap() {
+        let record = record.as_object_mut().unwrap();
+        assert!(record.remove("choice_accuracy").is_some() && record.remove("visited_accuracy").is_some());
+    }
+    preamble["__metadata__"]["header"] = header.to_string().into();
+    let preamble = preamble.to_string();
+    let older = [&(preamble.len() as u64).to_le_bytes()[..], preamble.as_bytes(), &bytes[8 + length..]].concat();
+    std::fs::write(&path, older).unwrap();
+    let read = read_fitted(&path).unwrap();
+    let Agent::Cloned(cloned) = &read.agent else { panic!("a cloned policy") };
+    assert!(!cloned.choice().masked);
+    let read = read.history.last().unwrap().score.unwrap();
+    assert_eq!((read.value, read.accuracy), (score.value, score.accuracy));
+    assert!(read.choice_accuracy.is_nan() && read.visited_accuracy.is_nan());
 }
 
 /// Whatever is cut off or changed in a file, reading it ends in an error that names it, or in an agent that is whole.

@@ -43,6 +43,11 @@ fn small_model() -> Cmdp {
     Cmdp::new(Dynamics::Shared(kernel), features, INITIAL.to_vec(), Criterion::discounted(0.9).unwrap()).unwrap()
 }
 
+/// The same, with one pair that nobody takes.
+fn known_model() -> Cmdp {
+    small_model().with_known_pairs(vec![true, true, false, true, true, true]).unwrap()
+}
+
 /// Like [`small_model`], with action 1 of state 1 inadmissible and awkward numbers.
 fn restricted_kernel(seed: f64) -> Kernel {
     #[rustfmt::skip]
@@ -108,6 +113,11 @@ fn models() -> Vec<(&'static str, Cmdp)> {
     );
     vec![
         ("plain", small_model()),
+        ("known pairs", known_model()),
+        (
+            "known among admissible pairs",
+            shared(&sparse, discounted).with_known_pairs(vec![false, true, true, true, false]).unwrap(),
+        ),
         ("state features", shared(&per_state, discounted)),
         ("pair features", shared(&sparse, discounted)),
         ("finite horizon", shared(&sparse, Criterion::finite_horizon(7, 1.0).unwrap())),
@@ -433,6 +443,32 @@ fn single_precision_rows_are_scaled_and_double_ones_refused() {
     assert!((sum - 1.0).abs() < 1e-15);
     let row: Vec<f64> = model.shared_mdp().unwrap().kernel().successors(0).map(|(_, p)| p).collect();
     assert!((row.iter().sum::<f64>() - 1.0).abs() < 1e-15);
+}
+
+#[test]
+fn known_pairs_of_either_format() {
+    let npz = Npz::small();
+    let known = |shape: &[u64], flags: &[i64]| npz.clone().with("known", integers(shape, flags)).read();
+    assert!(known(&[3, 2], &[1, 1, 0, 1, 1, 1]).unwrap() == known_model());
+    assert!(npz.read().unwrap().known_pairs().is_none());
+    assert_refused(known(&[3, 2], &[1, 1, 0, 2, 1, 1]), "key \"known\"[3] is 2; expected 0 or 1");
+    assert_refused(known(&[3, 2], &[1, 1, 0, 0, 1, 1]), "state 1 has no known action");
+    assert_refused(known(&[2, 2], &[1, 1, 0, 1]), "key \"known\"");
+    assert_refused(known(&[6], &[1, 1, 0, 1, 1, 1]), "key \"known\"");
+    let masked = npz.clone().with("admissible", integers(&[3, 2], &[1, 1, 1, 0, 1, 1]));
+    let both = masked.clone().with("known", integers(&[3, 2], &[0, 1, 1, 0, 1, 1]));
+    assert_eq!(both.read().unwrap().known_pairs(), Some(&[false, true, true, true, true][..]));
+    let contradiction = masked.with("known", integers(&[3, 2], &[0, 1, 1, 1, 1, 1]));
+    assert_refused(contradiction.read(), "key \"known\"[3] is 1, but this pair is not admissible");
+
+    let changed = |index, flag| read_bytes(&with_number_in(&known_model(), "known", index, &[flag]));
+    assert_refused(changed(2, 7), "tensor \"known\"[2] is neither 0 nor 1");
+    assert_refused(changed(3, 0), "state 1 has no known action");
+    let (json, data) = split(&bytes_of(&known_model(), "safetensors"));
+    let reshaped =
+        json.replace("\"known\":{\"dtype\":\"BOOL\",\"shape\":[6]", "\"known\":{\"dtype\":\"BOOL\",\"shape\":[2,3]");
+    let expected = "tensor \"known\" is BOOL of shape [2, 3]; expected BOOL of shape [6]";
+    assert_refused(read_bytes(&join(&reshaped, &data)), expected);
 }
 
 #[test]
@@ -877,7 +913,11 @@ fn with_header(from: &str, to: &str) -> Vec<u8> {
 
 /// The same with one number of a tensor changed.
 fn with_number(tensor: &str, index: usize, number: &[u8]) -> Vec<u8> {
-    let (json, mut data) = split(&bytes_of(&small_model(), "safetensors"));
+    with_number_in(&small_model(), tensor, index, number)
+}
+
+fn with_number_in(model: &Cmdp, tensor: &str, index: usize, number: &[u8]) -> Vec<u8> {
+    let (json, mut data) = split(&bytes_of(model, "safetensors"));
     let header: serde_json::Value = serde_json::from_str(&json).unwrap();
     let start = header[tensor]["data_offsets"][0].as_u64().unwrap() as usize + index * number.len();
     data[start..start + number.len()].copy_from_slice(number);

@@ -3,11 +3,10 @@
 
 use coirl::agent::Agent;
 use coirl::domains::{Inadmissible, Sepsis, SepsisDynamics};
-use coirl::evaluate::{ContextEffect, Examination, context_effect, plan_contexts};
+use coirl::evaluate::{Examination, plan_mapping};
 use coirl::mapping::RewardMapping;
-use coirl::model::{Context, Dynamics, StateId};
+use coirl::model::{Cmdp, Context, Dynamics, StateId};
 use coirl::plan::{ManyOptions, Planner, Policy, evaluate};
-use std::ops::ControlFlow;
 
 const N_CLUSTERS: usize = 713;
 const UNKNOWN: usize = 715;
@@ -47,63 +46,59 @@ fn the_simulator_has_the_shape_of_its_source() {
     // What is not admissible leads to the unknown and nowhere else.
     let inadmissible = (0..N_CLUSTERS * 25).filter(|pair| mdp.kernel().successors(*pair).eq([(UNKNOWN, 1.0)]));
     assert_eq!(inadmissible.count(), N_CLUSTERS * 25 - 2238);
+    // The model knows the same pairs as the one that masks the others, and all where nothing more is decided.
+    let known = open.known_pairs().unwrap();
+    assert_eq!(known.iter().filter(|known| **known).count(), 2238 + 3 * 25);
+    assert!((0..N_CLUSTERS * 25).all(|pair| known[pair] == masked.pairs().find(pair / 25, pair % 25).is_some()));
+    assert_eq!(masked.known_pairs(), None);
+    assert_eq!(open.states_with_a_choice().len(), 476);
+    assert_eq!(open.states_with_a_choice(), masked.states_with_a_choice());
 }
 
-/// What contexts do, over so many patients, and how often an optimal policy chooses the *unknown*.
-fn effect(n: usize, weights: impl Fn(&Context) -> Vec<f64>) -> (ContextEffect, usize) {
-    let settings = Sepsis::default();
-    let model = settings.build().unwrap();
+/// An examination of so many patients, and how often an optimal policy chooses what is not known.
+fn examined<'a>(model: &'a Cmdp, truth: &dyn RewardMapping, n: usize) -> (Examination<'a>, usize) {
     let contexts: Vec<Context> = Sepsis::patients(n, 7).unwrap().into_iter().map(|patient| patient.context).collect();
-    let rows = contexts.iter().map(weights).collect::<Vec<_>>().concat();
-    let choices = Sepsis::states_with_a_choice().unwrap();
-    let effect = context_effect(&model, &contexts, &rows, &settings.random().unwrap(), &choices).unwrap();
-    let mdp = model.shared_mdp().unwrap();
     let mut unknown = 0;
-    plan_contexts(&model, &contexts, &rows, &Planner::default(), ManyOptions::default(), |plan| {
+    for plan in plan_mapping(model, truth, &contexts[..100], ManyOptions::default()).unwrap() {
         let actions = plan.policy.actions().unwrap();
-        let to_unknown = |s: &usize| {
-            let pair = model.pairs().find(*s, actions[*s].index()).unwrap();
-            mdp.kernel().successors(pair).eq([(UNKNOWN, 1.0)])
-        };
-        unknown += (0..N_CLUSTERS).filter(to_unknown).count();
-        ControlFlow::Continue(())
-    })
-    .unwrap();
-    (effect, unknown)
+        let pair = |s: usize| model.pairs().find(s, actions[s].index()).unwrap();
+        unknown += (0..N_CLUSTERS).filter(|&s| !model.is_known(pair(s))).count();
+    }
+    (Examination::new(model, truth, contexts).unwrap(), unknown)
 }
 
 #[test]
 fn contexts_matter_as_much_as_in_the_prototype() {
+    let model = Sepsis::default().build().unwrap();
     let truth = Sepsis::linear_mapping();
-    let (linear, unknown) = effect(500, |c| truth.weights(c).unwrap());
+    let (examination, unknown) = examined(&model, &truth, 300);
+    assert_eq!(unknown, 0);
+    let linear = examination.context_effect().unwrap();
     near(linear.disagreement, 0.2455, 0.015);
     near(linear.one_policy_relative, 0.932, 0.01);
     near(linear.expert_value, 0.6558, 0.02);
     near(linear.random_value, 0.4431, 0.02);
-    assert_eq!(unknown, 0);
+    let expert = examination.score(&Agent::Planned(truth)).unwrap();
+    near(expert.relative_value, 1.0, 1e-9);
+    near(expert.choice_accuracy, 1.0, 1e-9);
+    near(expert.visited_accuracy, 1.0, 1e-9);
+    let random = examination.score(&Agent::Uniform).unwrap();
+    near(random.relative_value, 0.0, 1e-12);
+    // States without a choice give away their action: accuracy over all states flatters.
+    assert!(random.choice_accuracy < 0.5 && random.accuracy > random.choice_accuracy + 0.2, "{random:?}");
+    let one = examination.one_policy().unwrap();
+    near(one.relative_value, linear.one_policy_relative, 1e-12);
+
     let threshold = Sepsis::threshold_mapping().unwrap();
     near(threshold.threshold(), 0.197, 0.003);
-    let (switched, unknown) = effect(500, |c| threshold.weights(c).unwrap());
+    let (examination, unknown) = examined(&model, &threshold, 300);
+    assert_eq!(unknown, 0);
+    let switched = examination.context_effect().unwrap();
     near(switched.disagreement, 0.4328, 0.03);
     near(switched.one_policy_relative, 0.467, 0.03);
-    assert_eq!(unknown, 0);
-}
-
-/// The truth of an examination may be any mapping.
-#[test]
-fn an_examination_by_a_threshold() {
-    let model = Sepsis::default().build().unwrap();
-    let threshold = Sepsis::threshold_mapping().unwrap();
-    let contexts: Vec<Context> = Sepsis::patients(40, 7).unwrap().into_iter().map(|patient| patient.context).collect();
-    let rows = threshold.weights_of_all(&contexts).unwrap();
-    let choices = Sepsis::states_with_a_choice().unwrap();
-    let random = Sepsis::default().random().unwrap();
-    let effect = context_effect(&model, &contexts, &rows, &random, &choices).unwrap();
-    let examination = Examination::new(&model, &threshold, contexts).unwrap();
-    near(examination.expert_value(), effect.expert_value, 1e-9);
     // No linear mapping switches from one reward to the other: the truth of the linear experiments does badly here.
     let score = examination.score(&Agent::Planned(Sepsis::linear_mapping())).unwrap();
-    assert!(score.value < effect.expert_value - 0.05, "{score:?}");
+    assert!(score.value < switched.expert_value - 0.05, "{score:?}");
 }
 
 #[test]

@@ -4,9 +4,9 @@ use crate::failure::Failure;
 use crate::numbers::short;
 use crate::text;
 use coirl::domains::Sepsis;
-use coirl::evaluate::{ContextEffect, context_effect};
+use coirl::evaluate::{ContextEffect, Examination};
 use coirl::model::{Cmdp, Context};
-use coirl::plan::{Policy, evaluate};
+use coirl::plan::Policy;
 use serde::Serialize;
 use std::io::Write;
 
@@ -30,22 +30,13 @@ impl ExpertInNumbers {
         let truth = Sepsis::linear_mapping();
         let contexts: Vec<Context> =
             Sepsis::patients(PATIENTS, SEED)?.into_iter().map(|patient| patient.context).collect();
-        let rows: Vec<Vec<f64>> = contexts.iter().map(|context| truth.weights(context)).collect::<Result<_, _>>()?;
-        let choices = Sepsis::states_with_a_choice()?;
-        let effect = context_effect(model, &contexts, &rows.concat(), &settings.random()?, &choices)?;
-        let mean_value = |policy: &Policy| -> Result<f64, Failure> {
-            let mut sum = 0.0;
-            for (context, row) in contexts.iter().zip(&rows) {
-                let mu = evaluate::feature_expectations(&model.mdp(context)?, policy)?;
-                sum += mu.iter().zip(row).map(|(x, w)| x * w).sum::<f64>();
-            }
-            Ok(sum / contexts.len() as f64)
-        };
+        let examination = Examination::new(model, &truth, contexts)?;
+        let mean_value = |policy: Policy| examination.score_policies(&[policy]).map(|score| score.value);
         Ok(Self {
-            contexts: contexts.len(),
-            effect,
-            clinicians_value: mean_value(&settings.clinicians()?)?,
-            no_treatment_value: mean_value(&settings.no_treatment()?)?,
+            contexts: examination.n_contexts(),
+            effect: examination.context_effect()?,
+            clinicians_value: mean_value(settings.clinicians()?)?,
+            no_treatment_value: mean_value(settings.no_treatment()?)?,
         })
     }
 

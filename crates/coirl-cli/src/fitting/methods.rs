@@ -121,7 +121,7 @@ pub(crate) const METHODS: &[Entry] = &[
         }),
     ),
     takes(
-        &[PENALTY, GREEDY, COMPONENTS],
+        &[PENALTY, GREEDY, COMPONENTS, UNMASKED],
         entry("bc", "baseline: behavioural cloning, from trajectories", |args, _| {
             args.plain()?;
             let defaults = Cloning::default();
@@ -130,6 +130,7 @@ pub(crate) const METHODS: &[Entry] = &[
                 penalty,
                 components: args.components,
                 most_probable: args.greedy,
+                masked: !args.unmasked,
                 ..defaults
             }))
         }),
@@ -152,6 +153,7 @@ const TEMPERATURE: &str = "--temperature";
 const PENALTY: &str = "--penalty";
 const GREEDY: &str = "--greedy";
 const COMPONENTS: &str = "--components";
+const UNMASKED: &str = "--unmasked";
 const TOLERANCE: &str = "--tolerance";
 const ROLL_OUTS: &str = "--roll-outs";
 const ROLL_OUT_LENGTH: &str = "--roll-out-length";
@@ -230,6 +232,9 @@ pub(crate) struct MethodArgs {
     /// Components of the dynamics that describe a state to bc [default: at most 64]
     #[arg(long, value_name = "N")]
     components: Option<usize>,
+    /// Let bc choose among all admissible actions of a state, not among the known ones only
+    #[arg(long)]
+    unmasked: bool,
     /// Take the best action (max-entropy) or the likeliest (bc) instead of drawing one
     #[arg(long)]
     greedy: bool,
@@ -263,6 +268,7 @@ impl MethodArgs {
             (PENALTY, self.penalty.is_some()),
             (GREEDY, self.greedy),
             (COMPONENTS, self.components.is_some()),
+            (UNMASKED, self.unmasked),
             (TOLERANCE, self.tolerance.is_some()),
             (ROLL_OUTS, self.roll_outs.is_some()),
             (ROLL_OUT_LENGTH, self.roll_out_length.is_some()),

@@ -129,6 +129,8 @@ impl<'a> Report<'a> {
             row("value relative to the expert", percent(score.value_ratio), on);
             row("the same above random", percent(score.relative_value), "0 % is acting at random");
             row("accuracy", percent(score.accuracy), "states with the expert's action");
+            row("accuracy with a choice", percent(score.choice_accuracy), "of states with several actions");
+            row("accuracy along the way", percent(score.visited_accuracy), "as often as the expert is there");
             row("optimal actions", percent(score.optimal_accuracy), "states with an action as good");
         }
         if self.mapping.is_none() && self.score.is_none() {
@@ -187,7 +189,7 @@ pub(crate) fn agent_in_words(agent: &Agent) -> String {
         Agent::Cloned(_) => "draws actions by their scores".into(),
         Agent::Copied(_) => "as was seen in the nearest one".into(),
         Agent::Fixed(_) => "the same in every context".into(),
-        Agent::Uniform => "any admissible action".into(),
+        Agent::Uniform => "any known action".into(),
     }
 }
 

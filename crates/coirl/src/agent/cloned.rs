@@ -4,11 +4,12 @@
 //! π_c(a | s) ∝ exp(θ_a · x(c, s)),    x(c, s) = [1, c̃, s̃, c̃ ⊗ s̃]
 //! ```
 //!
-//! over the admissible actions, with standardised context c̃ and state inputs s̃. For one context the products with c̃ fold into a
-//! constant and a slope per action, so that a policy costs one product per state, admissible action and state input.
+//! over the known actions of the state, or over all admissible ones, with standardised context c̃ and state inputs s̃. For one
+//! context the products with c̃ fold into a constant and a slope per action, so that a policy costs one product per state, action
+//! in question and state input.
 
 use crate::error::{Error, Result, check_finite, check_length};
-use crate::model::{Context, Pairs};
+use crate::model::{Cmdp, Context};
 use crate::network::Standardisation;
 use crate::plan::{Policy, log_softmax};
 
@@ -66,10 +67,22 @@ impl Inputs {
     }
 }
 
-/// Scores of one state's admissible actions, from folded coefficients.
-pub(crate) fn scores(pairs: &Pairs, state: usize, folded: &[f64], state_inputs: &[f64]) -> Vec<f64> {
-    let width = 1 + state_inputs.len();
+/// How an action is chosen by its score.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Choice {
+    /// Among the known actions of a state only; else among all admissible ones.
+    pub masked: bool,
+    /// The likeliest (the lowest of equals) instead of one drawn.
+    pub most_probable: bool,
+}
+
+/// Scores of one state's admissible actions, from folded coefficients; −∞ where an action is masked.
+pub(crate) fn scores(model: &Cmdp, state: usize, masked: bool, folded: &[f64], state_inputs: &[f64]) -> Vec<f64> {
+    let (pairs, width) = (model.pairs(), 1 + state_inputs.len());
     let score = |pair: usize| {
+        if masked && !model.is_known(pair) {
+            return f64::NEG_INFINITY;
+        }
         let own = &folded[pairs.action(pair).index() * width..][..width];
         own[0] + own[1..].iter().zip(state_inputs).map(|(w, x)| w * x).sum::<f64>()
     };
@@ -84,18 +97,18 @@ pub struct ClonedPolicy {
     context: Standardisation,
     state_inputs: Vec<f64>,
     coefficients: Vec<f64>,
-    most_probable: bool,
+    choice: Choice,
 }
 
 impl ClonedPolicy {
     /// From the inputs of every state (rows of `inputs.n_state_inputs`, standardised) and the coefficients of every action (rows
-    /// of `inputs.len()`). With `most_probable` the likeliest action is taken (the lowest of equals) instead of drawn.
+    /// of `inputs.len()`).
     pub fn new(
         inputs: Inputs,
         context: Standardisation,
         state_inputs: Vec<f64>,
         coefficients: Vec<f64>,
-        most_probable: bool,
+        choice: Choice,
     ) -> Result<Self> {
         let m = inputs.n_state_inputs;
         context.check(inputs.dimension)?;
@@ -111,14 +124,7 @@ impl ClonedPolicy {
             }
             check_finite(what, values)?;
         }
-        Ok(Self {
-            n_actions: coefficients.len() / inputs.len(),
-            inputs,
-            context,
-            state_inputs,
-            coefficients,
-            most_probable,
-        })
+        Ok(Self { n_actions: coefficients.len() / inputs.len(), inputs, context, state_inputs, coefficients, choice })
     }
 
     /// What the scores are made of.
@@ -151,14 +157,14 @@ impl ClonedPolicy {
         &self.coefficients
     }
 
-    /// Whether the likeliest action is taken instead of drawn.
-    pub fn most_probable(&self) -> bool {
-        self.most_probable
+    /// How an action is chosen by its score.
+    pub fn choice(&self) -> Choice {
+        self.choice
     }
 
     /// The policy of a context in a model with these states and actions.
-    pub fn policy(&self, pairs: &Pairs, context: &Context) -> Result<Policy> {
-        let c = context.values();
+    pub fn policy(&self, model: &Cmdp, context: &Context) -> Result<Policy> {
+        let (pairs, c) = (model.pairs(), context.values());
         if c.len() != self.inputs.dimension {
             let reason = format!("it has {} numbers; the cloned policy knows {}", c.len(), self.inputs.dimension);
             return Err(Error::InvalidContext { values: c.to_vec(), reason });
@@ -167,8 +173,8 @@ impl ClonedPolicy {
         check_length("actions of the cloned policy", pairs.n_actions(), self.n_actions)?;
         let folded = self.inputs.fold(&self.coefficients, &self.context.of(c));
         let rows = self.state_inputs.chunks_exact(self.inputs.n_state_inputs).enumerate();
-        let each = rows.map(|(s, x)| scores(pairs, s, &folded, x));
-        if self.most_probable {
+        let each = rows.map(|(s, x)| scores(model, s, self.choice.masked, &folded, x));
+        if self.choice.most_probable {
             let best = |(s, own): (usize, Vec<f64>)| {
                 let at = (1..own.len()).fold(0, |best, i| if own[i] > own[best] { i } else { best });
                 pairs.action(pairs.of_state(s).start + at)

@@ -7,7 +7,7 @@ mod mixture;
 mod soft;
 
 pub(crate) use cloned::scores;
-pub use cloned::{ClonedPolicy, Inputs};
+pub use cloned::{Choice, ClonedPolicy, Inputs};
 pub use habits::NearestActions;
 pub use known_contexts::KnownContexts;
 pub use mixture::Mixture;
@@ -36,7 +36,7 @@ pub enum Agent {
     Copied(NearestActions),
     /// Takes one action per state, whatever the context.
     Fixed(Vec<ActionId>),
-    /// Takes every admissible action with equal probability.
+    /// Takes every known action with equal probability.
     Uniform,
 }
 

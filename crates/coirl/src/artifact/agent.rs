@@ -1,7 +1,9 @@
 //! Agents as tensors, with a few words in the header about which agent it is.
 
 use super::safetensors::{Tensor, TensorFile, Values};
-use crate::agent::{Agent, ClonedPolicy, Inputs, KnownContexts, Mixture, NearestActions, NearestWeights, SoftMapping};
+use crate::agent::{
+    Agent, Choice, ClonedPolicy, Inputs, KnownContexts, Mixture, NearestActions, NearestWeights, SoftMapping,
+};
 use crate::error::Result;
 use crate::mapping::{LinearMapping, NeuralMapping};
 use crate::model::ActionId;
@@ -32,6 +34,9 @@ pub(super) enum AgentHeader {
         states: usize,
         actions: usize,
         most_probable: bool,
+        /// Files from before there were known actions choose among all.
+        #[serde(default)]
+        masked: bool,
     },
     /// `contexts`, F64 `[n, d]`, and `actions`, U32 `[n, states]`.
     Copied { dimension: usize, contexts: usize, states: usize },
@@ -115,8 +120,10 @@ pub(super) fn to_tensors(agent: &Agent) -> (AgentHeader, Vec<Tensor<'_>>) {
                 numbers("state_inputs", &[states, state_inputs], cloned.state_inputs()),
                 numbers("coefficients", &[actions, cloned.inputs().len()], cloned.coefficients()),
             ];
-            let most_probable = cloned.most_probable();
-            (AgentHeader::Cloned { dimension, state_inputs, interactions, states, actions, most_probable }, tensors)
+            let Choice { masked, most_probable } = cloned.choice();
+            let header =
+                AgentHeader::Cloned { dimension, state_inputs, interactions, states, actions, most_probable, masked };
+            (header, tensors)
         }
         Agent::Copied(copied) => {
             let (known, states) = (copied.contexts(), copied.n_states());
@@ -175,13 +182,14 @@ pub(super) fn from_tensors(header: &AgentHeader, tensors: &mut TensorFile) -> Re
             let weights = tensors.tensor("weights", &[contexts, n_features])?;
             Ok(Agent::Nearest(NearestWeights::new(known, weights, temperature)?))
         }
-        AgentHeader::Cloned { dimension, state_inputs, interactions, states, actions, most_probable } => {
+        AgentHeader::Cloned { dimension, state_inputs, interactions, states, actions, most_probable, masked } => {
             let inputs = Inputs { dimension, n_state_inputs: state_inputs, interactions };
             let shift = tensors.tensor("context_shift", &[dimension])?;
             let context = Standardisation { shift, scale: tensors.tensor("context_scale", &[dimension])? };
             let of_states = tensors.tensor("state_inputs", &[states, state_inputs])?;
             let coefficients = tensors.tensor("coefficients", &[actions, inputs.len()])?;
-            Ok(Agent::Cloned(ClonedPolicy::new(inputs, context, of_states, coefficients, most_probable)?))
+            let choice = Choice { masked, most_probable };
+            Ok(Agent::Cloned(ClonedPolicy::new(inputs, context, of_states, coefficients, choice)?))
         }
         AgentHeader::Copied { dimension, contexts, states } => {
             let known = KnownContexts::new(dimension, tensors.tensor("contexts", &[contexts, dimension])?)?;

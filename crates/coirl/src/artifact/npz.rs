@@ -9,6 +9,7 @@
 //! | `indptr_0`, `indices_0`, `data_0`, … | CSR | the same in compressed rows |
 //! | `centroids` | `[n, d]` | makes the kernels those of clusters of contexts |
 //! | `admissible` | `[s, a]` | which actions may be taken; default: all. Other rows are not looked at |
+//! | `known` | `[s, a]` | which admissible pairs people take and know the consequences of; default: all |
 //! | `features` | `[s, k]` or `[s, a, k]` | φ |
 //! | `features_indptr`, `features_indices`, `features_data`, `n_features` | CSR | φ(s, a) in rows `s * A + a` |
 //! | `initial` | `[s]` | start distribution |
@@ -43,7 +44,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-const KEYS: [&str; 24] = [
+const KEYS: [&str; 25] = [
     "transitions",
     "indptr",
     "indices",
@@ -53,6 +54,7 @@ const KEYS: [&str; 24] = [
     "kernels",
     "centroids",
     "admissible",
+    "known",
     "features",
     "features_indptr",
     "features_indices",
@@ -95,6 +97,7 @@ fn read_archive(archive: &mut Archive) -> Result<Cmdp> {
     let initial = read_initial(archive, if sepsis && !archive.has("initial") { "d_0" } else { "initial" })?;
     let (n_states, n_actions, row_start) = read_size(archive, form, initial.len())?;
     let pairs = Arc::new(read_pairs(archive, n_states, n_actions)?);
+    let known = read_known(archive, &pairs)?;
     let dynamics = read_dynamics(archive, form, &pairs, row_start)?;
     let (features, default_names) = match &dynamics {
         Dynamics::Shared(kernel) if sepsis && !archive.keys().any(|key| key.starts_with("features")) => {
@@ -110,6 +113,9 @@ fn read_archive(archive: &mut Archive) -> Result<Cmdp> {
     let mut model = Cmdp::new(dynamics, features, initial, criterion)?;
     if let Some(space) = context_space {
         model = model.with_context_space(space)?;
+    }
+    if let Some(known) = known {
+        model = model.with_known_pairs(known)?;
     }
     model.with_names(names)
 }
@@ -278,7 +284,32 @@ fn read_row_starts(array: ArchiveArray<'_>) -> Result<Vec<usize>> {
 }
 
 fn read_pairs(archive: &mut Archive, n_states: usize, n_actions: usize) -> Result<Pairs> {
-    let mask = archive.optional("admissible", |array| {
+    match read_mask(archive, "admissible", n_states, n_actions)? {
+        Some(mask) => Pairs::from_mask(n_states, n_actions, &mask),
+        None => Pairs::all(n_states, n_actions),
+    }
+}
+
+/// A flag per admissible pair.
+fn read_known(archive: &mut Archive, pairs: &Pairs) -> Result<Option<Vec<bool>>> {
+    let Some(mask) = read_mask(archive, "known", pairs.n_states(), pairs.n_actions())? else { return Ok(None) };
+    let mut known = Vec::with_capacity(pairs.len());
+    for (row, (pair, &is_known)) in all_rows(pairs).zip(&mask).enumerate() {
+        match pair {
+            Some(_) => known.push(is_known),
+            None if is_known => {
+                let reason = "is 1, but this pair is not admissible; expected 0";
+                return Err(archive.place("known").refuse_entry(row, reason));
+            }
+            None => {}
+        }
+    }
+    Ok(Some(known))
+}
+
+/// A flag per state and action, if the key is there.
+fn read_mask(archive: &mut Archive, key: &str, n_states: usize, n_actions: usize) -> Result<Option<Vec<bool>>> {
+    archive.optional(key, |array| {
         if array.shape() != [n_states, n_actions] {
             return Err(array.wrong_shape(format_args!("[{n_states}, {n_actions}]")));
         }
@@ -297,11 +328,7 @@ fn read_pairs(archive: &mut Archive, n_states: usize, n_actions: usize) -> Resul
             }
         }
         Ok(mask)
-    })?;
-    match mask {
-        Some(mask) => Pairs::from_mask(n_states, n_actions, &mask),
-        None => Pairs::all(n_states, n_actions),
-    }
+    })
 }
 
 /// Visits the rows `s * A + a` in order and says which are admissible.
@@ -629,6 +656,10 @@ fn write_arrays(archive: &mut ArchiveWriter<'_>, model: &Cmdp) -> io::Result<()>
     write_dynamics(archive, model)?;
     if !pairs.is_full() {
         archive.numbers("admissible", "|b1", &[n_states, n_actions], pairs.mask())?;
+    }
+    if let Some(known) = model.known_pairs() {
+        let mask = all_rows(pairs).map(|pair| pair.is_some_and(|pair| known[pair]));
+        archive.numbers("known", "|b1", &[n_states, n_actions], mask)?;
     }
     match model.features() {
         Features::State { n_features, values } => {

@@ -12,6 +12,7 @@
 //! |---|---|---|
 //! | `initial` | F64 `[s]` | always |
 //! | `admissible` | BOOL `[s, a]` | always |
+//! | `known` | BOOL `[pairs]` | where some pairs are known and others not |
 //! | `kernel.pair_row`, `.state_rows`, `.row_start`, `.next`, `.probabilities` | U32, U32, U64, U32, F64 | shared dynamics |
 //! | `mixture.…` | the same, probabilities `[entries, kernels]` | mixture |
 //! | `cluster.0.…`, `cluster.1.…`, … | the same as `kernel.…` | clusters |
@@ -163,10 +164,14 @@ fn read_tensors(tensors: &mut TensorFile, header: Header) -> Result<Cmdp> {
         }
         ContextSpaceKind::Any => ContextSpace::Any,
     };
+    let known = if tensors.has("known") { Some(tensors.tensor("known", &[pairs.len()])?) } else { None };
     tensors.check_all_read()?;
     let mut model = Cmdp::new(dynamics, features, initial, criterion)?;
     if *model.context_space() != context_space {
         model = model.with_context_space(context_space)?;
+    }
+    if let Some(known) = known {
+        model = model.with_known_pairs(known)?;
     }
     model.with_names(header.names)
 }
@@ -263,6 +268,10 @@ impl TensorFile {
         let Some(json) = self.field("header") else { return refuse("has no \"header\" in its metadata".into()) };
         let kind = format.trim_start_matches("coirl-");
         serde_json::from_str(json).or_else(|error| refuse(format!("has an unreadable {kind} header: {error}")))
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.metadata.info(name).is_some()
     }
 
     /// A tensor of exactly this shape.
@@ -545,6 +554,9 @@ fn parts(model: &Cmdp) -> (Header, Vec<Tensor<'_>>) {
     let mut tensors = TensorList(Vec::new());
     tensors.floats("initial", &[n_states], model.initial());
     tensors.add("admissible", &[n_states, n_actions], Values::Bool(model.pairs().mask()));
+    if let Some(known) = model.known_pairs() {
+        tensors.add("known", &[known.len()], Values::Bool(known.to_vec()));
+    }
     let dynamics = match model.dynamics() {
         Dynamics::Shared(kernel) => {
             tensors.kernel("kernel", kernel);

@@ -4,9 +4,12 @@
 //! minimise  −mean over demonstrated actions of  log π_c(a | s)  +  λ/2 ‖θ‖²,    π_c(a | s) ∝ exp(θ_a · x(c, s))
 //! ```
 //!
-//! with the inputs of the paper's remark on contextual cloning: the context, the features of the state, and principal components
+//! over the known actions of a state (or, unmasked, over all that are admissible). Whoever keeps to the known actions gives any other
+//! probability zero whatever θ: a demonstrated action that is not known says nothing about θ, and is left out and counted.
+//!
+//! The inputs are those of the paper's remark on contextual cloning: the context, the features of the state, and principal components
 //! of the state's dynamics; see [`crate::agent::ClonedPolicy`] for how they are put together. Features of states and actions
-//! are averaged over the admissible actions of the state. Where the dynamics depend on the context, the components are those of
+//! are averaged over the actions in question. Where the dynamics depend on the context, the components are those of
 //! the kernel of the mean training context. Inputs are standardised by their mean and deviation over what was seen in training; an input
 //! that never varied there is left out of use. The constant of each action is not penalised. The objective is convex and
 //! minimised by L-BFGS; a step costs one product per visited state, action and input.
@@ -14,10 +17,9 @@
 use super::lbfgs::{Evaluation, Lbfgs};
 use super::maximum_entropy::{ActionFit, check_penalty};
 use super::principal_components::PrincipalComponents;
-use crate::agent::{Agent, ClonedPolicy, Inputs, scores};
+use crate::agent::{Agent, Choice, ClonedPolicy, Inputs, scores};
 use crate::error::{Error, Result, check_positive};
-use crate::learn::DemonstratedActions;
-use crate::learn::{Algorithm, Problem, Run, Step, dot, largest};
+use crate::learn::{Algorithm, DemonstratedActions, Problem, Run, Step, dot, largest};
 use crate::network::Standardisation;
 use crate::plan::log_softmax;
 use rayon::prelude::*;
@@ -43,13 +45,30 @@ pub struct Cloning {
     pub interactions: bool,
     /// Take the likeliest action instead of drawing one.
     pub most_probable: bool,
+    /// Choose among the known actions of a state only; else among all admissible ones.
+    pub masked: bool,
     /// Stop where no entry of the gradient is larger than this.
     pub gradient_tolerance: f64,
 }
 
 impl Default for Cloning {
     fn default() -> Self {
-        Self { penalty: 1e-3, components: None, interactions: true, most_probable: false, gradient_tolerance: 1e-6 }
+        Self {
+            penalty: 1e-3,
+            components: None,
+            interactions: true,
+            most_probable: false,
+            masked: true,
+            gradient_tolerance: 1e-6,
+        }
+    }
+}
+
+impl Cloning {
+    /// The demonstrated actions that the model of the actions can explain.
+    fn explained(&self, problem: &Problem<'_>) -> Result<DemonstratedActions> {
+        let all = DemonstratedActions::needed(problem, "cloning")?;
+        if self.masked { all.known(problem.model()) } else { Ok(all) }
     }
 }
 
@@ -84,8 +103,8 @@ impl Design {
         }
         let mut raw = vec![0.0; count];
         for (s, row) in raw.chunks_exact_mut(m).enumerate() {
-            let pairs = model.pairs().of_state(s);
-            let share = 1.0 / pairs.len() as f64;
+            let pairs = model.pairs().of_state(s).filter(|&pair| !own.masked || model.is_known(pair));
+            let share = 1.0 / pairs.clone().count() as f64;
             pairs.for_each(|pair| model.features().add_scaled(s, pair, share, &mut row[..k]));
             row[k..].copy_from_slice(&components.scores[s * components.len()..(s + 1) * components.len()]);
         }
@@ -106,6 +125,7 @@ impl Design {
     /// −Σ log π over the actions of a demonstration, its gradient in folded coefficients, and how well they fit.
     fn of_demonstration(
         &self,
+        own: &Cloning,
         problem: &Problem<'_>,
         actions: &DemonstratedActions,
         coefficients: &[f64],
@@ -119,7 +139,7 @@ impl Design {
         for seen in actions.of_demonstration(index).chunk_by(same_state) {
             let s = pairs.state(seen[0].0).index();
             let x = &self.state_inputs[s * m..(s + 1) * m];
-            let mut logs = scores(pairs, s, &folded, x);
+            let mut logs = scores(problem.model(), s, own.masked, &folded, x);
             log_softmax(&mut logs, 1.0);
             let first = pairs.of_state(s).start;
             let visits: f64 = seen.iter().map(|entry| entry.1).sum();
@@ -128,10 +148,10 @@ impl Design {
                 residual[pair - first] -= n;
                 fit.add(ActionFit { log_likelihood: n * logs[pair - first], agreement: n * logs[pair - first].exp() });
             }
-            for (i, r) in residual.iter().enumerate() {
-                let own = &mut gradient[pairs.action(first + i).index() * (1 + m)..][..1 + m];
-                own[0] += r;
-                own[1..].iter_mut().zip(x).for_each(|(g, x)| *g += r * x);
+            for (i, r) in residual.iter().enumerate().filter(|entry| *entry.1 != 0.0) {
+                let slopes = &mut gradient[pairs.action(first + i).index() * (1 + m)..][..1 + m];
+                slopes[0] += r;
+                slopes[1..].iter_mut().zip(x).for_each(|(g, x)| *g += r * x);
             }
         }
         (gradient, fit)
@@ -144,7 +164,7 @@ impl Design {
         actions: &DemonstratedActions,
         coefficients: &[f64],
     ) -> Evaluation<ActionFit> {
-        let one = |i: usize| self.of_demonstration(problem, actions, coefficients, i);
+        let one = |i: usize| self.of_demonstration(own, problem, actions, coefficients, i);
         let parts: Vec<(Vec<f64>, ActionFit)> = (0..problem.len()).into_par_iter().map(one).collect();
         let mut gradient = vec![0.0; coefficients.len()];
         let mut remark = ActionFit::default();
@@ -193,7 +213,7 @@ impl Algorithm for State {
             let reason = "cloning learns no mapping to start from";
             return Err(Error::InvalidSetting { name: "initial", value: "a mapping".into(), reason });
         }
-        let actions = DemonstratedActions::needed(problem, "cloning")?;
+        let actions = own.explained(problem)?;
         let design = Design::new(own, problem, &actions)?;
         let start = vec![0.0; problem.model().n_actions() * design.inputs.len()];
         let at = design.objective(own, problem, &actions, &start);
@@ -201,7 +221,7 @@ impl Algorithm for State {
     }
 
     fn step(&mut self, own: &Cloning, problem: &Problem<'_>, _run: Run) -> Result<Step> {
-        let actions = DemonstratedActions::needed(problem, "cloning")?;
+        let actions = own.explained(problem)?;
         self.design(problem, &actions)?;
         let Self { optimiser, design, .. } = self;
         let accepted = match design.get() {
@@ -213,7 +233,9 @@ impl Algorithm for State {
             batch_loss: Some(self.optimiser.value),
             demonstrations: problem.len() as u64,
             log_likelihood: accepted.as_ref().and_then(|step| actions.mean(step.remark.log_likelihood)),
-            training_accuracy: accepted.as_ref().and_then(|step| actions.mean(step.remark.agreement)),
+            training_accuracy: accepted
+                .as_ref()
+                .map(|step| step.remark.agreement / (actions.total() + actions.left_out())),
             step_size: accepted.map(|step| step.length),
             finished,
             ..Step::default()
@@ -225,13 +247,13 @@ impl Algorithm for State {
     }
 
     fn agent(&self, problem: &Problem<'_>) -> Result<Agent> {
-        let design = self.design(problem, &DemonstratedActions::needed(problem, "cloning")?)?;
+        let design = self.design(problem, &self.settings.explained(problem)?)?;
         Ok(Agent::Cloned(ClonedPolicy::new(
             design.inputs,
             design.context.clone(),
             design.state_inputs.clone(),
             self.optimiser.point.clone(),
-            self.settings.most_probable,
+            Choice { masked: self.settings.masked, most_probable: self.settings.most_probable },
         )?))
     }
 
@@ -239,7 +261,13 @@ impl Algorithm for State {
         STEPS
     }
 
-    fn bound(&self, _own: &Cloning, _problem: &Problem<'_>, _steps: u64) -> Result<(Option<f64>, String)> {
-        Ok((None, "a cloned policy has no reward: nothing bounds what it loses".into()))
+    fn bound(&self, own: &Cloning, problem: &Problem<'_>, _steps: u64) -> Result<(Option<f64>, String)> {
+        let mut says = "a cloned policy has no reward: nothing bounds what it loses".to_owned();
+        let actions = own.explained(problem)?;
+        if actions.left_out() > 0.0 {
+            let (out, all) = (actions.left_out(), actions.total() + actions.left_out());
+            says.push_str(&format!("; {out} of {all} demonstrated actions are not known and were left out"));
+        }
+        Ok((None, says))
     }
 }

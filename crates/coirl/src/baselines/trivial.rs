@@ -4,9 +4,9 @@
 //! |---|---|
 //! | majority | the action that was taken most often in s, over all contexts |
 //! | nearest context | the action taken most often in s in the nearest context (∞-norm, the first of equals); unseen there: majority |
-//! | uniform | every admissible action alike |
+//! | uniform | every known action alike |
 //!
-//! In states that nobody was seen in, majority takes the admissible action that was taken most often anywhere. Among equals the
+//! In states that nobody was seen in, majority takes the known action that was taken most often anywhere. Among equals the
 //! lowest action is taken.
 
 use crate::agent::{Agent, KnownContexts, NearestActions};
@@ -72,15 +72,18 @@ impl Trivial for NearestContext {
 
 impl Trivial for Uniform {
     fn read_off(self, problem: &Problem<'_>) -> Result<(Agent, f64)> {
-        let (pairs, actions) = (problem.model().pairs(), DemonstratedActions::of(problem)?);
-        let share = |pair: usize| 1.0 / pairs.of_state(pairs.state(pair).index()).len() as f64;
+        let (model, actions) = (problem.model(), DemonstratedActions::of(problem)?);
+        let share = |pair: usize| match model.is_known(pair) {
+            true => 1.0 / model.known_of_state(model.pairs().state(pair).index()).count() as f64,
+            false => 0.0,
+        };
         Ok((Agent::Uniform, (0..problem.len()).map(|i| actions.sum(i, share)).sum()))
     }
 }
 
 /// The pair of every state.
 fn majority(problem: &Problem<'_>, actions: &DemonstratedActions) -> Vec<usize> {
-    let pairs = problem.model().pairs();
+    let (model, pairs) = (problem.model(), problem.model().pairs());
     let mut of_pair = vec![0.0; pairs.len()];
     let mut of_action = vec![0.0; pairs.n_actions()];
     for &(pair, count) in (0..problem.len()).flat_map(|i| actions.of_demonstration(i)) {
@@ -90,7 +93,12 @@ fn majority(problem: &Problem<'_>, actions: &DemonstratedActions) -> Vec<usize> 
     let most = |s: usize| {
         let own = pairs.of_state(s);
         let seen = of_pair[own.clone()].iter().any(|&count| count > 0.0);
-        let count = |pair: usize| if seen { of_pair[pair] } else { of_action[pairs.action(pair).index()] };
+        // Whoever was seen may have done what nobody else does; where nobody was seen, only what is known comes into question.
+        let count = |pair: usize| match (seen, model.is_known(pair)) {
+            (true, _) => of_pair[pair],
+            (false, true) => of_action[pairs.action(pair).index()],
+            (false, false) => f64::NEG_INFINITY,
+        };
         own.clone().fold(own.start, |best, pair| if count(pair) > count(best) { pair } else { best })
     };
     (0..pairs.n_states()).map(most).collect()

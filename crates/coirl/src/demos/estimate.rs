@@ -21,7 +21,7 @@ use super::{Demonstration, Evidence, Trajectory};
 use crate::error::{Error, Result};
 use crate::mapping::LinearMapping;
 use crate::model::{Cmdp, Criterion, Dynamics, Features, Mdp, StateId};
-use crate::plan::{Planner, Policy, evaluate};
+use crate::plan::{Planner, evaluate};
 use std::sync::Arc;
 
 /// How feature expectations are read off trajectories.
@@ -57,7 +57,7 @@ pub fn truncation_horizon(discount: f64, tail: f64) -> Result<usize> {
 /// The policy whose successor features serve as control variate.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum Reference {
-    /// Every admissible action equally likely.
+    /// Every known action equally likely.
     #[default]
     Uniform,
     /// What an agent with this mapping would do in each context.
@@ -97,7 +97,7 @@ impl<'a> Estimates<'a> {
             (needs_shared, model.dynamics(), model.criterion())
         {
             let mdp = model.shared_mdp()?;
-            estimates.shared = Some(Arc::new(evaluate::successor_features(&mdp, &Policy::uniform(mdp.pairs()))?));
+            estimates.shared = Some(Arc::new(evaluate::successor_features(&mdp, &model.random_policy())?));
         }
         Ok(estimates)
     }
@@ -153,7 +153,7 @@ impl<'a> Estimates<'a> {
             return Ok(psi.clone());
         }
         let policy = match &self.reference {
-            Reference::Uniform => Policy::uniform(mdp.pairs()),
+            Reference::Uniform => self.model.random_policy(),
             Reference::Agent(mapping) => {
                 let weights = mapping.weights(demonstration.context())?;
                 Planner::default().plan(mdp, &mdp.reward(&weights)?)?.policy

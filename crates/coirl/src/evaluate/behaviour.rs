@@ -2,9 +2,9 @@
 
 use super::RepeatedPlans;
 use crate::agent::Agent;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::mapping::RewardMapping;
-use crate::model::{Cmdp, Context};
+use crate::model::{Cmdp, Context, Dynamics};
 use crate::plan::{Policy, SoftPlanner, evaluate};
 use rayon::prelude::*;
 use std::sync::Arc;
@@ -60,10 +60,10 @@ pub(super) fn behaviours(
                 Ok(alone(planned(&rows.concat(), 1.0)?))
             }
         },
-        Agent::Cloned(cloned) => each(&|context| cloned.policy(model.pairs(), context)),
+        Agent::Cloned(cloned) => each(&|context| cloned.policy(model, context)),
         Agent::Copied(copied) => each(&|context| Policy::stationary(model.pairs(), copied.actions(context)?.to_vec())),
-        Agent::Fixed(actions) => each(&|_| Policy::stationary(model.pairs(), actions.clone())),
-        Agent::Uniform => each(&|_| Ok(Policy::uniform(model.pairs()))),
+        Agent::Fixed(actions) => following(model, contexts, &[Policy::stationary(model.pairs(), actions.clone())?]),
+        Agent::Uniform => following(model, contexts, &[model.random_policy()]),
         Agent::Mixed(mixture) => {
             let mut all = vec![Vec::new(); contexts.len()];
             let drawn = mixture.mappings().iter().zip(mixture.shares()).filter(|entry| *entry.1 > 0.0);
@@ -74,6 +74,27 @@ pub(super) fn behaviours(
             Ok(all)
         }
     }
+}
+
+/// These policies, one per context; the first is that of all contexts beyond them.
+pub(super) fn following(model: &Cmdp, contexts: &[Context], policies: &[Policy]) -> Result<Vec<Vec<Behaviour>>> {
+    let Some(first) = policies.first() else {
+        return Err(Error::shape("policies", "at least 1", 0));
+    };
+    // One policy on one kernel goes the same way in every context.
+    let shared: Option<Arc<[f64]>> = match (policies, model.dynamics()) {
+        ([only], Dynamics::Shared(_)) => Some(evaluate::feature_expectations(&model.shared_mdp()?, only)?.into()),
+        _ => None,
+    };
+    let behaviour = |(i, context): (usize, &Context)| {
+        let policy = policies.get(i).unwrap_or(first);
+        let feature_expectations = match &shared {
+            Some(mu) => mu.clone(),
+            None => evaluate::feature_expectations(&model.mdp(context)?, policy)?.into(),
+        };
+        Ok(vec![Behaviour { share: 1.0, policy: policy.clone(), feature_expectations }])
+    };
+    contexts.par_iter().enumerate().map(behaviour).collect()
 }
 
 fn soft_policy(model: &Cmdp, context: &Context, weights: &[f64], temperature: f64) -> Result<Policy> {

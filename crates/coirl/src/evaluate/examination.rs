@@ -1,49 +1,19 @@
 //! Scoring an agent against a known truth on contexts kept for testing.
 
-use super::behaviour::behaviours;
-use super::{Behaviour, RepeatedPlans, plan_mapping};
+use super::answers::{Answers, Marks};
+use super::behaviour::{behaviours, following};
+use super::{Behaviour, RepeatedPlans, Score, plan_mapping};
 use crate::agent::Agent;
 use crate::error::{Error, Result};
-use crate::json::not_a_number;
 use crate::mapping::{LinearMapping, RewardMapping};
-use crate::model::{Cmdp, Context};
-use crate::plan::{ManyOptions, Policy, TIE_TOLERANCE, evaluate};
+use crate::model::{Cmdp, Context, Dynamics};
+use crate::plan::{ManyOptions, PlannedReward, Planner, Policy, evaluate};
 use rayon::prelude::*;
 use std::collections::HashMap;
 use std::sync::RwLock;
 
-/// How an agent does on the test contexts. Ratios are of means over contexts.
-#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct Score {
-    /// Mean of f*(c)·μ of the agent.
-    pub value: f64,
-    /// `value` as a share of the expert's.
-    #[serde(deserialize_with = "not_a_number")]
-    pub value_ratio: f64,
-    /// (V − V_uniform) / (V* − V_uniform): what is left when acting at random counts as nothing.
-    #[serde(deserialize_with = "not_a_number")]
-    pub relative_value: f64,
-    /// Share of all states in which agent and expert take the same action; not a number for policies that change with time.
-    #[serde(deserialize_with = "not_a_number")]
-    pub accuracy: f64,
-    /// Share of all states in which the agent's action is optimal, ties included.
-    #[serde(deserialize_with = "not_a_number")]
-    pub optimal_accuracy: f64,
-    /// Mean of f(c)·(μ − μ*) / ‖W‖: the loss of the mapping itself; nothing for W = 0.
-    pub held_out_loss: Option<f64>,
-}
-
 /// Mappings of mixed agents whose marks are kept.
 const MOST_MARKS: usize = 100_000;
-
-/// What an agent came to in all test contexts: its mean value, and the states with the expert's action or one as good. Of a mixed
-/// agent they are the means over what it may draw.
-#[derive(Debug, Clone, Copy, Default)]
-struct Marks {
-    value: f64,
-    same: f64,
-    good: f64,
-}
 
 /// The expert's side of an examination, computed once.
 pub struct Examination<'a> {
@@ -53,12 +23,10 @@ pub struct Examination<'a> {
     drawn: RwLock<HashMap<Vec<u64>, Marks>>,
     contexts: Vec<Context>,
     weights: Vec<f64>,
-    policies: Vec<Policy>,
+    answers: Answers,
     feature_expectations: Vec<Vec<f64>>,
-    /// Per context: whether each pair is optimal.
-    optimal: Vec<Vec<bool>>,
     expert_value: f64,
-    uniform_value: f64,
+    random_value: f64,
 }
 
 impl<'a> Examination<'a> {
@@ -69,39 +37,23 @@ impl<'a> Examination<'a> {
         }
         let weights = truth.weights_of_all(&contexts)?;
         let options = ManyOptions { feature_expectations: true, values: true };
-        let mut plans = plan_mapping(model, truth, &contexts, options)?;
-        let k = model.n_features();
-        let uniform = Policy::uniform(model.pairs());
-        let details: Vec<(Vec<bool>, f64)> = plans
-            .par_iter()
-            .enumerate()
-            .map(|(i, plan)| {
-                let mdp = model.mdp(&contexts[i])?;
-                let w = &weights[i * k..(i + 1) * k];
-                let reward = mdp.reward(w)?;
-                let q = evaluate::q_values(&mdp, &reward, plan.values.as_deref().unwrap_or_default())?;
-                let slack = TIE_TOLERANCE * q.iter().fold(0.0, |most: f64, x| most.max(x.abs()));
-                let mut optimal = vec![false; q.len()];
-                for s in 0..mdp.n_states() {
-                    let pairs = mdp.pairs().of_state(s);
-                    let best = q[pairs.clone()].iter().copied().fold(f64::NEG_INFINITY, f64::max);
-                    pairs.for_each(|pair| optimal[pair] = q[pair] >= best - slack);
-                }
-                Ok((optimal, evaluate::value(&mdp, &reward, &uniform)?))
-            })
-            .collect::<Result<_>>()?;
-        let n = contexts.len() as f64;
-        let expectations: Vec<Vec<f64>> =
-            plans.iter_mut().map(|plan| plan.feature_expectations.take().unwrap_or_default()).collect();
+        let plans = plan_mapping(model, truth, &contexts, options)?;
+        let mut expectations = Vec::with_capacity(plans.len());
+        let mut found = Vec::with_capacity(plans.len());
+        for PlannedReward { policy, values, feature_expectations, .. } in plans {
+            expectations.push(feature_expectations.unwrap_or_default());
+            found.push((policy, values.unwrap_or_default()));
+        }
+        let random = following(model, &contexts, &[model.random_policy()])?;
+        let random: Vec<Vec<f64>> = random.iter().map(|list| mean_expectations(list)).collect();
         Ok(Self {
             model,
             plans: RepeatedPlans::new(model),
             drawn: RwLock::default(),
+            answers: Answers::new(model, &contexts, &weights, found)?,
             expert_value: mean_value(&weights, &expectations),
-            uniform_value: details.iter().map(|detail| detail.1).sum::<f64>() / n,
             feature_expectations: expectations,
-            policies: plans.into_iter().map(|plan| plan.policy).collect(),
-            optimal: details.into_iter().map(|detail| detail.0).collect(),
+            random_value: mean_value(&weights, &random),
             weights,
             contexts,
         })
@@ -110,6 +62,15 @@ impl<'a> Examination<'a> {
     /// Mean value of the expert.
     pub fn expert_value(&self) -> f64 {
         self.expert_value
+    }
+
+    /// Mean value of acting at random, by known actions.
+    pub fn random_value(&self) -> f64 {
+        self.random_value
+    }
+
+    pub(super) fn answers(&self) -> &Answers {
+        &self.answers
     }
 
     /// Number of test contexts.
@@ -124,10 +85,7 @@ impl<'a> Examination<'a> {
                 let drawn = mixture.mappings().iter().zip(mixture.shares()).filter(|entry| *entry.1 > 0.0);
                 let mut mean = Marks::default();
                 for (mapping, share) in drawn {
-                    let own = self.marks_of_drawn(mapping)?;
-                    mean.value += share * own.value;
-                    mean.same += share * own.same;
-                    mean.good += share * own.good;
+                    mean.add_scaled(*share, self.marks_of_drawn(mapping)?);
                 }
                 Ok(self.scored(mean, None))
             }
@@ -163,13 +121,48 @@ impl<'a> Examination<'a> {
         Ok(self.scored(self.compared(&behaviours)?.0, None))
     }
 
+    /// The same for policies: one per test context, or one for all.
+    pub fn score_policies(&self, policies: &[Policy]) -> Result<Score> {
+        let n = self.contexts.len();
+        if policies.len() != 1 && policies.len() != n {
+            return Err(Error::shape("policies", format!("1 for all test contexts or {n}, one each"), policies.len()));
+        }
+        let behaviours = following(self.model, &self.contexts, policies)?;
+        Ok(self.scored(self.compared(&behaviours)?.0, None))
+    }
+
+    /// What an expert who could not tell the contexts apart would come to: the policy that is optimal for the mean of the true rewards in
+    /// the process of the mean context, in all test contexts.
+    pub fn one_policy(&self) -> Result<Score> {
+        let mean = |rows: &mut dyn Iterator<Item = &[f64]>, width: usize| {
+            let mut mean = vec![0.0; width];
+            rows.for_each(|row| mean.iter_mut().zip(row).for_each(|(sum, x)| *sum += x));
+            mean.iter_mut().for_each(|sum| *sum /= self.contexts.len() as f64);
+            mean
+        };
+        let k = self.model.n_features();
+        let reward = mean(&mut self.weights.chunks_exact(k), k);
+        let mdp = match self.model.dynamics() {
+            Dynamics::Shared(_) => self.model.shared_mdp()?,
+            Dynamics::Mixture(_) | Dynamics::Clusters(_) => {
+                let rows = &mut self.contexts.iter().map(Context::values);
+                let typical = mean(rows, self.contexts[0].values().len());
+                self.model.mdp(&self.model.context_space().context(typical)?)?
+            }
+        };
+        self.score_policies(&[Planner::default().plan(&mdp, &mdp.reward(&reward)?)?.policy])
+    }
+
     fn scored(&self, marks: Marks, held_out_loss: Option<f64>) -> Score {
-        let decisions = (self.contexts.len() * self.model.n_states()) as f64;
+        let n = self.contexts.len();
+        let decisions = (n * self.model.n_states()) as f64;
         Score {
             value: marks.value,
             value_ratio: marks.value / self.expert_value,
-            relative_value: (marks.value - self.uniform_value) / (self.expert_value - self.uniform_value),
+            relative_value: (marks.value - self.random_value) / (self.expert_value - self.random_value),
             accuracy: marks.same / decisions,
+            choice_accuracy: marks.same_by_choice / (n * self.answers.choices().len()) as f64,
+            visited_accuracy: marks.same_on_the_way / self.answers.length_of_the_way(),
             optimal_accuracy: marks.good / decisions,
             held_out_loss,
         }
@@ -182,16 +175,17 @@ impl<'a> Examination<'a> {
 
     /// The marks of policies, with their mean feature expectations.
     fn compared(&self, behaviours: &[Vec<Behaviour>]) -> Result<(Marks, Vec<Vec<f64>>)> {
-        let marks = |(i, list): (usize, &Vec<Behaviour>)| -> Result<(f64, f64)> {
-            list.iter().try_fold((0.0, 0.0), |sum, behaviour| {
-                let (same, good) = self.marks(i, &behaviour.policy)?;
-                Ok((sum.0 + behaviour.share * same, sum.1 + behaviour.share * good))
+        let marks = |(i, list): (usize, &Vec<Behaviour>)| -> Result<Marks> {
+            list.iter().try_fold(Marks::default(), |mut sum, behaviour| {
+                sum.add_scaled(behaviour.share, self.answers.marks(i, &behaviour.policy)?);
+                Ok(sum)
             })
         };
-        let marks: Vec<(f64, f64)> = behaviours.par_iter().enumerate().map(marks).collect::<Result<_>>()?;
-        let (same, good) = marks.iter().fold((0.0, 0.0), |sum, mark| (sum.0 + mark.0, sum.1 + mark.1));
+        let each: Vec<Marks> = behaviours.par_iter().enumerate().map(marks).collect::<Result<_>>()?;
         let expectations: Vec<Vec<f64>> = behaviours.iter().map(|list| mean_expectations(list)).collect();
-        Ok((Marks { value: mean_value(&self.weights, &expectations), same, good }, expectations))
+        let mut sum = Marks { value: mean_value(&self.weights, &expectations), ..Marks::default() };
+        each.into_iter().for_each(|marks| sum.add_scaled(1.0, marks));
+        Ok((sum, expectations))
     }
 
     /// The marks of one mapping that a mixed agent may draw, from memory where they are known.
@@ -205,29 +199,6 @@ impl<'a> Examination<'a> {
             && known.len() < MOST_MARKS
         {
             known.insert(bits, marks);
-        }
-        Ok(marks)
-    }
-
-    /// In how many states a policy does what the expert does in a context, and in how many something as good; not a number
-    /// for policies that change with time, which have no such count.
-    fn marks(&self, context: usize, policy: &Policy) -> Result<(f64, f64)> {
-        let Some(expert) = self.policies[context].actions() else {
-            return Ok((f64::NAN, f64::NAN));
-        };
-        let pairs = self.model.pairs();
-        let [stage] = evaluate::stage_distributions(pairs, policy, 1)?[..] else {
-            return Ok((f64::NAN, f64::NAN));
-        };
-        let mut marks = (0.0, 0.0);
-        for (s, wanted) in expert.iter().enumerate() {
-            for pair in pairs.of_state(s) {
-                let share = stage.share(s, pair);
-                if share > 0.0 {
-                    marks.0 += if pairs.action(pair) == *wanted { share } else { 0.0 };
-                    marks.1 += if self.optimal[context][pair] { share } else { 0.0 };
-                }
-            }
         }
         Ok(marks)
     }

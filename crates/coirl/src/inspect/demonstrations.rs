@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | support | a feature that is never shown or that no policy changes, a context field that never varies | warning |
 //! | admissibility | a state or an action that the model does not have there | error, cannot be fitted |
+//! | | an action that is admissible there, but not known | warning |
 //! | transitions | a step with probability zero, a state that no policy reaches | warning |
 //! | expectations | exact μ* outside what any policy can reach | error |
 //! | | estimated μ* outside by more than three standard errors and the bias | warning |
@@ -113,6 +114,8 @@ pub enum Finding {
     StateDoesNotExist { demonstration: usize, state: StateId },
     /// A trajectory takes an action that may not be taken there.
     NotAdmissible { demonstration: usize, step: usize, state: StateId, action: ActionId },
+    /// A trajectory takes an action that may be taken there, but that the model does not know.
+    NotKnown { demonstration: usize, step: usize, state: StateId, action: ActionId },
     /// The demonstrations cannot be used with this model, for another reason.
     NotFittable { reason: String },
     /// A step that has probability zero in the process of its context.
@@ -160,9 +163,10 @@ impl Finding {
     /// What it is about.
     pub fn topic(&self) -> Topic {
         match self {
-            Finding::StateDoesNotExist { .. } | Finding::NotAdmissible { .. } | Finding::NotFittable { .. } => {
-                Topic::Admissibility
-            }
+            Finding::StateDoesNotExist { .. }
+            | Finding::NotAdmissible { .. }
+            | Finding::NotKnown { .. }
+            | Finding::NotFittable { .. } => Topic::Admissibility,
             Finding::ImpossibleTransition { .. } | Finding::Unreachable { .. } => Topic::Transitions,
             Finding::FeatureNeverShown { .. } | Finding::FeatureFixed { .. } | Finding::FieldFixed { .. } => {
                 Topic::Support
@@ -175,7 +179,7 @@ impl Finding {
 
     /// Whether nothing can be learned while it is so.
     pub fn prevents_fit(&self) -> bool {
-        self.topic() == Topic::Admissibility
+        self.topic() == Topic::Admissibility && self.level() == Level::Error
     }
 }
 
@@ -188,6 +192,12 @@ impl fmt::Display for Finding {
             Finding::NotAdmissible { demonstration, step, state, action } => write!(
                 f,
                 "demonstration {demonstration}, step {step}: action {} is not admissible in state {}",
+                action.0, state.0
+            ),
+            Finding::NotKnown { demonstration, step, state, action } => write!(
+                f,
+                "demonstration {demonstration}, step {step}: action {} in state {} is not known to the model: what is said to \
+                 follow it stands for anything",
                 action.0, state.0
             ),
             Finding::NotFittable { reason } => f.write_str(reason),
@@ -354,18 +364,21 @@ fn along_paths(model: &Cmdp, demonstrations: &[Demonstration]) -> Vec<Finding> {
             let led = path.states.iter().zip(&path.actions).zip(path.states.iter().skip(1)).enumerate();
             led.map(|(step, ((&state, &action), &next))| (step, state, action, next))
         });
-        let mut impossible = None;
+        let (mut impossible, mut unknown) = (None, None);
         for (step, state, action, next) in steps {
             let Some(pair) = pairs.find(state.index(), action.index()) else {
                 findings.push(Finding::NotAdmissible { demonstration: i, step, state, action });
                 break;
             };
+            if !model.is_known(pair) && unknown.is_none() {
+                unknown = Some(Finding::NotKnown { demonstration: i, step, state, action });
+            }
             let probability = mdp.kernel().successors(pair).find(|entry| entry.0 == next.index()).map_or(0.0, |e| e.1);
             if probability == 0.0 && impossible.is_none() {
                 impossible = Some(Finding::ImpossibleTransition { demonstration: i, step, state, action, next });
             }
         }
-        findings.extend(impossible);
+        findings.extend(unknown.into_iter().chain(impossible));
     }
     findings
 }

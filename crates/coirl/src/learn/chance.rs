@@ -11,7 +11,7 @@ use super::problem::{Problem, norm};
 use crate::demos::Origin;
 use crate::error::Result;
 use crate::model::Dynamics;
-use crate::plan::{Policy, evaluate};
+use crate::plan::evaluate;
 use rayon::prelude::*;
 
 /// Ḡ with its length and the standard error of that length over the demonstrations.
@@ -45,7 +45,7 @@ impl Advantage {
 
 /// μ of acting at random from the start of every demonstration.
 pub(crate) fn chance(problem: &Problem<'_>) -> Result<Vec<Vec<f64>>> {
-    let uniform = Policy::uniform(problem.model().pairs());
+    let uniform = problem.model().random_policy();
     let shared = match problem.model().dynamics() {
         Dynamics::Shared(_) => Some(evaluate::feature_expectations(&problem.model().shared_mdp()?, &uniform)?),
         Dynamics::Mixture(_) | Dynamics::Clusters(_) => None,

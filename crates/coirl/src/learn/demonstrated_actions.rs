@@ -2,6 +2,7 @@
 
 use super::problem::Problem;
 use crate::error::{Error, Result};
+use crate::model::Cmdp;
 use std::collections::BTreeMap;
 
 /// The pairs of every demonstration with their counts; empty for demonstrations without trajectories.
@@ -9,6 +10,7 @@ use std::collections::BTreeMap;
 pub(crate) struct DemonstratedActions {
     counts: Vec<Vec<(usize, f64)>>,
     total: f64,
+    left_out: f64,
 }
 
 impl DemonstratedActions {
@@ -25,7 +27,7 @@ impl DemonstratedActions {
             counts.push(own.into_iter().collect::<Vec<_>>());
         }
         let total = counts.iter().flatten().map(|entry| entry.1).sum();
-        Ok(Self { counts, total })
+        Ok(Self { counts, total, left_out: 0.0 })
     }
 
     /// The same for a method that cannot do without.
@@ -34,9 +36,25 @@ impl DemonstratedActions {
         if actions.total > 0.0 { Ok(actions) } else { Err(Error::NoActions { method }) }
     }
 
-    /// How many actions were seen.
+    /// Those that are known; an error where none is.
+    pub(crate) fn known(self, model: &Cmdp) -> Result<Self> {
+        let kept = |own: Vec<(usize, f64)>| own.into_iter().filter(|entry| model.is_known(entry.0)).collect::<Vec<_>>();
+        let counts: Vec<_> = self.counts.into_iter().map(kept).collect();
+        let total: f64 = counts.iter().flatten().map(|entry| entry.1).sum();
+        if total == 0.0 {
+            return Err(Error::NoKnownActions { demonstrated: self.total as u64 });
+        }
+        Ok(Self { counts, total, left_out: self.left_out + self.total - total })
+    }
+
+    /// How many actions were seen, but for those left out.
     pub(crate) fn total(&self) -> f64 {
         self.total
+    }
+
+    /// How many actions were left out, because they are not known.
+    pub(crate) fn left_out(&self) -> f64 {
+        self.left_out
     }
 
     /// The pairs of a demonstration, ascending, with how often each was chosen.

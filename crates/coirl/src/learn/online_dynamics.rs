@@ -204,7 +204,7 @@ impl<'a> OnlineDynamics<'a> {
                 let behaviours = act(&current.model, agent, contexts)?;
                 Ok(behaviours.into_iter().flat_map(|list| list.into_iter().next()).map(|one| one.policy).collect())
             }
-            _ => Ok(vec![Policy::uniform(self.given.pairs()); contexts.len()]),
+            _ => Ok(vec![self.given.random_policy(); contexts.len()]),
         }
     }
 

@@ -20,6 +20,8 @@ pub struct Cmdp {
     criterion: Criterion,
     context_space: ContextSpace,
     names: Names,
+    /// A flag per pair, where some are not known.
+    pub(super) known: Option<Vec<bool>>,
 }
 
 /// What people call the parts of a model. Empty lists where nothing was said.
@@ -56,13 +58,14 @@ impl Cmdp {
             Dynamics::Mixture(mixture) => ContextSpace::Simplex { dimension: mixture.n_kernels() },
             Dynamics::Shared(_) | Dynamics::Clusters(_) => ContextSpace::Any,
         };
-        let model = Self { dynamics, features, initial, criterion, context_space, names: Names::default() };
+        let model =
+            Self { dynamics, features, initial, criterion, context_space, names: Names::default(), known: None };
         model.check_criterion(criterion)?;
         Ok(model)
     }
 
-    /// The same model with other dynamics over the same pairs, as learned ones are. Features, start, criterion, contexts and
-    /// names stay; a mixture needs contexts on the simplex, and declares them where nothing was declared.
+    /// The same model with other dynamics over the same pairs, as learned ones are. Features, start, criterion, contexts,
+    /// names and known pairs stay; a mixture needs contexts on the simplex, and declares them where nothing was declared.
     pub fn with_dynamics(mut self, dynamics: Dynamics) -> Result<Self> {
         if dynamics.pairs() != self.pairs() {
             let reason = "its states, actions or admissible pairs differ from those of the model".into();

@@ -51,6 +51,10 @@ impl Cmdp {
         if let super::Criterion::FiniteHorizon { steps, .. } = self.criterion() {
             sink(&(steps as u64).to_le_bytes());
         }
+        if let Some(known) = self.known_pairs() {
+            sink(b"known");
+            known.iter().for_each(|&known| sink(&[u8::from(known)]));
+        }
     }
 }
 

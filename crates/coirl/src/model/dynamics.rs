@@ -53,6 +53,27 @@ impl Dynamics {
         }
     }
 
+    /// Whether no action leads out of a state, in any context.
+    pub(crate) fn is_absorbing(&self, state: usize) -> bool {
+        let stays = |layout: &Layout, probabilities: &[f64], width: usize| {
+            layout.pairs.of_state(state).all(|pair| {
+                let row = layout.pair_row[pair] as usize;
+                let mut entries = layout.row_start[row]..layout.row_start[row + 1];
+                entries.all(|entry| {
+                    let never = || probabilities[entry * width..(entry + 1) * width].iter().all(|&p| p == 0.0);
+                    layout.next[entry] as usize == state || never()
+                })
+            })
+        };
+        match self {
+            Dynamics::Shared(kernel) => stays(kernel.layout(), kernel.probabilities(), 1),
+            Dynamics::Mixture(mixture) => stays(&mixture.layout, &mixture.probabilities, mixture.n_kernels),
+            Dynamics::Clusters(clusters) => {
+                clusters.kernels.iter().all(|kernel| stays(kernel.layout(), kernel.probabilities(), 1))
+            }
+        }
+    }
+
     /// Length of a context, where the dynamics fix it.
     pub fn context_dimension(&self) -> Option<usize> {
         match self {

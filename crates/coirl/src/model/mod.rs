@@ -11,6 +11,7 @@ pub(crate) mod digest;
 mod dynamics;
 mod features;
 mod kernel;
+mod known;
 mod pairs;
 mod proper;
 

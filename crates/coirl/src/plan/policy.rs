@@ -1,7 +1,7 @@
 //! Policies: which action in which state.
 
 use crate::error::{Error, Result, check_length};
-use crate::model::{ActionId, Pairs};
+use crate::model::{ActionId, Cmdp, Pairs};
 
 /// A policy whose actions are admissible.
 #[derive(Debug, Clone, PartialEq)]
@@ -62,6 +62,19 @@ impl Policy {
 
     pub(crate) fn from_pairs(pairs: &Pairs, chosen: &[u32]) -> Self {
         Policy::Stationary(chosen.iter().map(|&pair| pairs.action(pair as usize)).collect())
+    }
+}
+
+impl Cmdp {
+    /// Acting at random: every known action of a state with equal probability.
+    pub fn random_policy(&self) -> Policy {
+        let mut shares = vec![0.0; self.pairs().len()];
+        for state in 0..self.n_states() {
+            let known = self.known_of_state(state);
+            let share = 1.0 / known.clone().count() as f64;
+            known.for_each(|pair| shares[pair] = share);
+        }
+        Policy::Stochastic(shares)
     }
 }
 

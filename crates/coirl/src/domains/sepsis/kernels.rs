@@ -36,6 +36,12 @@ pub(super) fn pairs(data: &Data, inadmissible: Inadmissible) -> Result<Arc<Pairs
     Ok(Arc::new(Pairs::from_mask(N_STATES, N_ACTIONS, &mask)?))
 }
 
+/// The pairs whose consequences were seen, where every action may be taken; at the end all do the same.
+pub(super) fn known(data: &Data) -> Vec<bool> {
+    let ends = std::iter::repeat_n(true, (N_STATES - N_CLUSTERS) * N_ACTIONS);
+    data.admissible.iter().copied().chain(ends).collect()
+}
+
 /// The kernel with the probability of every successor multiplied by its weight, rows scaled to one.
 pub(super) fn kernel(data: &Data, pairs: &Arc<Pairs>, weight: impl Fn(usize) -> f64) -> Result<Kernel> {
     let mut builder = KernelBuilder::new(pairs.clone());

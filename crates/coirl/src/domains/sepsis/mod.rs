@@ -17,7 +17,7 @@ pub use patients::Patient;
 use crate::dynamics::centres;
 use crate::error::Result;
 use crate::mapping::{LinearMapping, ThresholdMapping};
-use crate::model::{ActionId, Clusters, Cmdp, Context, Criterion, Dynamics, Features, Mixture, Names, Pairs, StateId};
+use crate::model::{ActionId, Clusters, Cmdp, Context, Criterion, Dynamics, Features, Mixture, Names, Pairs};
 use crate::plan::Policy;
 use data::{Data, N_ACTIONS, N_CLUSTERS, N_STATES};
 use patients::{CONTEXTS, Population};
@@ -32,7 +32,7 @@ const N_KERNELS: usize = 5;
 /// What happens to actions that clinicians hardly ever took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Inadmissible {
-    /// They can be taken and lead to *unknown*.
+    /// They can be taken and lead to *unknown*; the model says which pairs are known.
     #[default]
     Unknown,
     /// They cannot be taken.
@@ -89,14 +89,18 @@ impl Sepsis {
         let mut initial = data.start.clone();
         initial.resize(N_STATES, 0.0);
         let features = Features::per_state(N_STATES, reward::N_FEATURES, reward::features(data)?)?;
-        Cmdp::new(dynamics, features, initial, Criterion::discounted(self.discount)?)?
+        let model = Cmdp::new(dynamics, features, initial, Criterion::discounted(self.discount)?)?
             .with_context_space(patients::space())?
             .with_names(Names {
                 model: "sepsis".into(),
                 actions: action_names(),
                 features: reward::names(),
                 contexts: CONTEXTS.map(str::to_owned).into(),
-            })
+            })?;
+        match self.inadmissible {
+            Inadmissible::Unknown => model.with_known_pairs(kernels::known(data)),
+            Inadmissible::Masked => Ok(model),
+        }
     }
 
     /// Patients, contexts and starts drawn together; the same seed gives the same ones, and a longer list begins with the shorter.
@@ -140,31 +144,6 @@ impl Sepsis {
             (0..N_ACTIONS).find(known).unwrap_or_default()
         };
         Policy::stationary(&pairs, (0..N_STATES).map(|s| ActionId(least(s) as u32)).collect())
-    }
-
-    /// Any admissible action with equal chance.
-    pub fn random(self) -> Result<Policy> {
-        let data = Data::shipped()?;
-        let pairs = kernels::pairs(data, self.inadmissible)?;
-        let known = |pair: &usize| {
-            let s = pairs.state(*pair).index();
-            s >= N_CLUSTERS || data.admissible[s * N_ACTIONS + pairs.action(*pair).index()]
-        };
-        let mut shares = vec![0.0; pairs.len()];
-        for s in 0..N_STATES {
-            let n = pairs.of_state(s).filter(known).count() as f64;
-            pairs.of_state(s).filter(known).for_each(|pair| shares[pair] = 1.0 / n);
-        }
-        Policy::stochastic(&pairs, shares)
-    }
-
-    /// Clusters in which more than one action is admissible.
-    pub fn states_with_a_choice() -> Result<Vec<StateId>> {
-        let admissible = Data::shipped()?.admissible.chunks_exact(N_ACTIONS);
-        let choice = |(s, actions): (usize, &[bool])| {
-            (actions.iter().filter(|known| **known).count() > 1).then_some(StateId(s as u32))
-        };
-        Ok(admissible.enumerate().filter_map(choice).collect())
     }
 
     /// ICU-Sepsis as published: episodes end in death or survival, and survival earns one.
