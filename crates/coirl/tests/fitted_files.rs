@@ -3,7 +3,6 @@
 
 use coirl::agent::{
     Agent, Choice, ClonedPolicy, Inputs, KnownContexts, Mixture, NearestActions, NearestWeights, SoftMapping,
-    Standardisation,
 };
 use coirl::artifact::{
     is_fitted, read_checkpoint, read_fitted, read_model, write_checkpoint, write_fitted, write_model,
@@ -14,6 +13,7 @@ use coirl::evaluate::Examination;
 use coirl::learn::{Checkpoint, Fitted, Problem, Record, Recorder, Settings, Snapshot, Watch, fit, resume};
 use coirl::mapping::LinearMapping;
 use coirl::model::{ActionId, Cmdp, ContextSpace};
+use coirl::network::Standardisation;
 use std::ops::ControlFlow;
 
 /// Keeps the checkpoint after some steps, and stops there where asked to.

@@ -183,6 +183,7 @@ impl<'a> Report<'a> {
 pub(crate) fn agent_in_words(agent: &Agent) -> String {
     match agent {
         Agent::Planned(_) => "plans for the mapping".into(),
+        Agent::Neural(_) => "plans for the reward of a network".into(),
         Agent::Mixed(mixture) => format!("one of {} rewards, drawn per episode", mixture.shares().len()),
         Agent::Soft(_) => "good actions more often than others".into(),
         Agent::Nearest(_) => "by the reward of the nearest one".into(),
