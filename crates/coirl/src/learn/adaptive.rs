@@ -6,6 +6,7 @@
 
 use super::batch::Batch;
 use super::fit::{Algorithm, Run, Step};
+use super::objective::Objective;
 use super::problem::{Problem, dot, norm};
 use crate::error::Result;
 
@@ -13,6 +14,8 @@ use crate::error::Result;
 #[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Adaptive {
+    /// What is minimised.
+    pub objective: Objective,
     /// Which demonstrations a step looks at.
     pub batch: Batch,
 }
@@ -39,7 +42,7 @@ impl Algorithm for State {
 
     fn start(own: &Adaptive, problem: &Problem<'_>, initial: Option<&[f64]>, _seed: u64) -> Result<Self> {
         own.batch.check()?;
-        problem.demonstrated(0)?;
+        own.objective.check(problem)?;
         let n = problem.n_parameters();
         let mut iterate = initial.map_or_else(|| vec![1.0; n], <[f64]>::to_vec);
         normalise(&mut iterate);
@@ -48,7 +51,7 @@ impl Algorithm for State {
 
     fn step(&mut self, own: &Adaptive, problem: &Problem<'_>, run: Run) -> Result<Step> {
         let indices = own.batch.indices(problem.len(), run.step, run.seed);
-        let loss = problem.loss(&self.iterate, &indices)?;
+        let loss = problem.objective(own.objective, &self.iterate, &indices)?;
         let g = &loss.subgradient;
         self.squares += dot(g, g);
         let length = if self.squares > 0.0 { 1.0 / self.squares.sqrt() } else { 0.0 };

@@ -33,7 +33,13 @@ impl DemonstratedActions {
     /// The same for a method that cannot do without.
     pub(crate) fn needed(problem: &Problem<'_>, method: &'static str) -> Result<Self> {
         let actions = Self::of(problem)?;
-        if actions.total > 0.0 { Ok(actions) } else { Err(Error::NoActions { method }) }
+        actions.or_refuse(method)?;
+        Ok(actions)
+    }
+
+    /// An error that names the method, where there are none.
+    pub(crate) fn or_refuse(&self, method: &'static str) -> Result<()> {
+        if self.total > 0.0 { Ok(()) } else { Err(Error::NoActions { method }) }
     }
 
     /// Those that are known; an error where none is.

@@ -15,6 +15,7 @@ mod fit;
 mod likelihood;
 mod mirror_descent;
 mod neural;
+mod objective;
 mod online_dynamics;
 mod problem;
 mod record;
@@ -36,7 +37,8 @@ pub use evolution::{EvolutionStep, EvolutionStrategies, EvolutionTheorem, Pertur
 pub(crate) use fit::{Algorithm, CHECKPOINT_VERSION, Run, Step};
 pub use fit::{Watch, fit, resume};
 pub use mirror_descent::{Average, Geometry, MirrorDescent, StepSize};
-pub use neural::{Hidden, Neural, NeuralGradient, Objective};
+pub use neural::{Hidden, Neural, NeuralGradient};
+pub use objective::Objective;
 pub use online_dynamics::{
     DynamicsLearning, Environment, FittedOnline, OnlineDynamics, Round, SimulatedEnvironment, THIN_SUPPORT, fit_online,
     unsupported_visits,

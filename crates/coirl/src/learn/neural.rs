@@ -5,15 +5,15 @@
 //! ```
 //!
 //! with μ̂ of the policy planned for f_θ(c): the subgradient is the upstream gradient of the network and is propagated back to its
-//! parameters. Or the gradient is estimated from losses at perturbed parameters (evolution strategies). f is not linear in θ, so the
+//! parameters. The likelihood of the demonstrated actions ([`Objective`]) is minimised in the same way, and learns more from the same
+//! trajectories. Or the gradient is estimated from losses at perturbed parameters (evolution strategies). f is not linear in θ, so the
 //! loss is not convex and nothing is proved. It is positively homogeneous in f, and from sampled demonstrations it can be negative:
 //! outputs have unit length unless told otherwise, so that f can neither vanish nor grow. A step plans for its mini-batch in one block.
 
 use super::batch::Batch;
-use super::demonstrated_actions::DemonstratedActions;
 use super::evolution::Policies;
 use super::fit::{Algorithm, Run, Step};
-use super::likelihood::likelihood;
+use super::objective::{Objective, loss};
 use super::problem::{Problem, dot, norm};
 use super::settings::check_count;
 use crate::agent::Agent;
@@ -24,37 +24,24 @@ use crate::network::{Architecture, Descent, Layer, Network, Optimiser, Progress,
 use crate::random::stream;
 use rand::RngExt;
 use rand_distr::StandardNormal;
-use std::sync::OnceLock;
 use std::time::Instant;
 
 /// Steps where nothing is said.
-const STEPS: u64 = 200;
+const STEPS: u64 = 300;
 
 /// The hidden layers of the network.
 #[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Hidden {
-    /// [`Architecture::simulator`].
+    /// The widths of [`Architecture::simulator`] without batch normalisation, which mini-batches of a few dozen contexts do not gain from.
     #[default]
+    Plain,
+    /// [`Architecture::simulator`].
     Simulator,
     /// [`Architecture::real_life`].
     RealLife,
     /// These layers.
     Layers(Vec<Layer>),
-}
-
-/// What is minimised.
-#[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Objective {
-    /// The loss of the paper.
-    #[default]
-    Loss,
-    /// −mean log-probability of the demonstrated actions, Q/τ being their logits; from trajectories only.
-    Likelihood {
-        /// τ.
-        temperature: f64,
-    },
 }
 
 /// Where the gradient comes from.
@@ -75,7 +62,7 @@ pub enum NeuralGradient {
     },
 }
 
-/// Settings of a network; the default is the paper's simulator with Adam in place of its schedule.
+/// Settings of a network; the default learns from single actions.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Neural {
@@ -104,13 +91,13 @@ pub struct Neural {
 impl Default for Neural {
     fn default() -> Self {
         Self {
-            hidden: Hidden::Simulator,
+            hidden: Hidden::Plain,
             unit_output: true,
-            objective: Objective::Loss,
+            objective: Objective::likelihood(),
             gradient: NeuralGradient::Propagated,
             optimiser: Optimiser::Adam,
-            step_size: 1e-3,
-            step_decay: 1.0,
+            step_size: 3e-3,
+            step_decay: 0.99,
             weight_decay: 0.0,
             largest_gradient: None,
             batch: Batch::WithoutReplacement { size: 32 },
@@ -119,9 +106,12 @@ impl Default for Neural {
 }
 
 impl Neural {
-    /// As the paper trains it in the simulator: plain descent with α = 0.3·0.96ᵗ on mini-batches of 32 drawn with repetition.
+    /// As the paper trains it in the simulator: plain descent on its loss with α = 0.3·0.96ᵗ and mini-batches of 32 drawn with
+    /// repetition; it takes 200 steps.
     pub fn paper() -> Self {
         Self {
+            hidden: Hidden::Simulator,
+            objective: Objective::Loss,
             optimiser: Optimiser::Sgd { momentum: 0.0 },
             step_size: 0.3,
             step_decay: 0.96,
@@ -133,6 +123,11 @@ impl Neural {
     /// The network for contexts of `dimension` numbers and so many features.
     pub fn architecture(&self, dimension: usize, n_features: usize) -> Architecture {
         let architecture = match &self.hidden {
+            Hidden::Plain => {
+                let mut simulator = Architecture::simulator(dimension, n_features);
+                simulator.hidden.iter_mut().for_each(|layer| layer.batch_normalisation = false);
+                simulator
+            }
             Hidden::Simulator => Architecture::simulator(dimension, n_features),
             Hidden::RealLife => Architecture::real_life(dimension, n_features),
             Hidden::Layers(hidden) => {
@@ -175,48 +170,12 @@ impl Neural {
 pub(super) struct State {
     mapping: NeuralMapping,
     progress: Progress,
-    /// Made from the problem when first needed.
-    #[serde(skip)]
-    actions: OnceLock<DemonstratedActions>,
     /// Room for a gradient.
     #[serde(skip)]
     gradient: Vec<f32>,
 }
 
 impl State {
-    /// The objective on a batch given the rewards of its contexts, and its gradient by each of them.
-    fn objective(
-        &self,
-        own: &Neural,
-        problem: &Problem<'_>,
-        weights: &[f64],
-        indices: &[usize],
-    ) -> Result<(f64, Vec<f64>)> {
-        match own.objective {
-            Objective::Loss => Self::loss(problem, weights, indices),
-            Objective::Likelihood { temperature } => {
-                if self.actions.get().is_none() {
-                    let _ = self.actions.set(DemonstratedActions::needed(problem, "the likelihood")?);
-                }
-                match self.actions.get() {
-                    Some(actions) => likelihood(problem, actions, weights, indices, temperature),
-                    None => Err(Error::NoActions { method: "the likelihood" }),
-                }
-            }
-        }
-    }
-
-    /// Loss on a batch given the rewards of its contexts, and its gradient by each of them: (μ̂ − μ*)/n, row by row.
-    fn loss(problem: &Problem<'_>, weights: &[f64], indices: &[usize]) -> Result<(f64, Vec<f64>)> {
-        let share = 1.0 / indices.len() as f64;
-        let mut upstream = Vec::with_capacity(weights.len());
-        for (&i, (_, mu)) in indices.iter().zip(problem.act_for(weights, indices)?) {
-            let expert = problem.demonstrated(i)?;
-            upstream.extend(mu.iter().zip(expert).map(|(mu, star)| share * (mu - star)));
-        }
-        Ok((dot(weights, &upstream), upstream))
-    }
-
     /// The mean of the directions, weighted by how the loss differs along them.
     fn estimate(
         &mut self,
@@ -239,7 +198,7 @@ impl State {
                 let (_, weights) = self.mapping.network().learn(&rows);
                 match policies {
                     Policies::Fixed => Ok(dot(&weights, upstream)),
-                    Policies::Resolved => Ok(self.objective(own, problem, &weights, indices)?.0),
+                    Policies::Resolved => Ok(own.objective.of(problem, &weights, indices)?.0),
                 }
             };
             let slope = (at(deviation as f32)? - at(-deviation as f32)?) / (2.0 * deviation * pairs as f64);
@@ -261,11 +220,11 @@ impl Algorithm for State {
         }
         let architecture = own.architecture(problem.dimension(), problem.n_features());
         own.check(&architecture)?;
-        problem.demonstrated(0)?;
+        own.objective.check(problem)?;
         let rows = (0..problem.len()).map(|i| (problem.input(i).values(), 1.0));
         let standard = Standardisation::fitted(problem.dimension(), rows);
-        let mapping = NeuralMapping::new(Network::untrained(architecture, standard, seed)?);
-        Ok(Self { mapping, progress: Progress::default(), actions: OnceLock::new(), gradient: Vec::new() })
+        let mapping = NeuralMapping::new(Network::untrained(architecture, standard, seed)?.near_ones());
+        Ok(Self { mapping, progress: Progress::default(), gradient: Vec::new() })
     }
 
     fn step(&mut self, own: &Neural, problem: &Problem<'_>, run: Run) -> Result<Step> {
@@ -275,7 +234,7 @@ impl Algorithm for State {
         let network = self.mapping.network();
         let (pass, weights) = network.learn(&rows);
         let planning = Instant::now();
-        let (loss, upstream) = self.objective(own, problem, &weights, &indices)?;
+        let (value, upstream) = own.objective.of(problem, &weights, &indices)?;
         let mut planned = planning.elapsed();
         self.gradient.resize(network.parameters().len(), 0.0);
         match own.gradient {
@@ -302,7 +261,7 @@ impl Algorithm for State {
         }
         problem.spent(planned, began.elapsed() - planned);
         Ok(Step {
-            batch_loss: Some(loss),
+            batch_loss: Some(value),
             step_size: Some(descent.length(run.step)),
             demonstrations: own.batch.seen(problem.len(), run.step),
             ..Step::default()
@@ -326,7 +285,7 @@ impl Algorithm for State {
         if size == 0.0 {
             return Ok(None);
         }
-        Ok(Some(Self::loss(problem, &weights, &problem.all())?.0 / size))
+        Ok(Some(loss(problem, &weights, &problem.all())?.0 / size))
     }
 
     fn agent(&self, _problem: &Problem<'_>) -> Result<Agent> {

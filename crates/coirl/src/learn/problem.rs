@@ -8,6 +8,8 @@
 //! homogeneous: it is compared and reported per ‖W‖₂. From sampled demonstrations it may be negative; nothing is clamped.
 //! Each evaluation plans for all demonstrations asked for, in blocks.
 
+use super::demonstrated_actions::DemonstratedActions;
+use super::objective::Objective;
 use crate::demos::{
     Answer, Demonstration, Estimates, Estimator, Evidence, Expert, Origin, RecordedExpert, Reference, Train,
     Trajectory, Validation,
@@ -18,6 +20,7 @@ use crate::model::digest::{feed_numbers, sha256};
 use crate::model::{Cmdp, Context, ContextSpace, Criterion, Dynamics, Mdp};
 use crate::plan::{Policy, evaluate, longest_expected_time};
 use rayon::prelude::*;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -42,6 +45,8 @@ pub struct Problem<'a> {
     bias_bound: f64,
     expert: Option<&'a dyn Expert>,
     recorded: Option<RecordedExpert>,
+    /// Which actions were taken where, counted when first asked for.
+    actions: OnceLock<DemonstratedActions>,
     planner_calls: AtomicU64,
     /// Nanoseconds of learners' steps: planning, and the rest.
     spent: [AtomicU64; 2],
@@ -136,6 +141,7 @@ impl<'a> Problem<'a> {
             bias_bound: 0.0,
             expert: None,
             recorded: None,
+            actions: OnceLock::new(),
             planner_calls: AtomicU64::new(0),
             spent: Default::default(),
             plans: RepeatedPlans::new(model),
@@ -246,6 +252,15 @@ impl<'a> Problem<'a> {
         &self.trajectories[index]
     }
 
+    /// Which actions were taken where; none where only feature expectations are known.
+    pub(crate) fn demonstrated_actions(&self) -> Result<&DemonstratedActions> {
+        if let Some(actions) = self.actions.get() {
+            return Ok(actions);
+        }
+        let actions = DemonstratedActions::of(self)?;
+        Ok(self.actions.get_or_init(|| actions))
+    }
+
     /// How many plans were made so far.
     pub fn planner_calls(&self) -> u64 {
         self.planner_calls.load(Ordering::Relaxed)
@@ -348,6 +363,20 @@ impl<'a> Problem<'a> {
         let contexts: Vec<Context> = indices.iter().map(|&i| self.contexts[i].clone()).collect();
         self.count_plans(indices.len() as u64);
         self.plans.values(&contexts, weights)
+    }
+
+    /// An objective and its gradient by W on some demonstrations.
+    pub(super) fn objective(&self, objective: Objective, mapping: &[f64], indices: &[usize]) -> Result<Loss> {
+        let mut weights = Vec::with_capacity(indices.len() * self.n_features());
+        indices.iter().for_each(|&i| self.weights(mapping, i, &mut weights));
+        let (value, upstream) = objective.of(self, &weights, indices)?;
+        let mut subgradient = vec![0.0; self.n_parameters()];
+        for (&i, by_weights) in indices.iter().zip(upstream.chunks_exact(self.n_features())) {
+            for (x, row) in self.inputs[i].values().iter().zip(subgradient.chunks_exact_mut(self.n_features())) {
+                row.iter_mut().zip(by_weights).for_each(|(sum, g)| *sum += x * g);
+            }
+        }
+        Ok(Loss { value, subgradient })
     }
 
     /// Loss and subgradient on some demonstrations.
