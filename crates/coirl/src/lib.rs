@@ -79,6 +79,7 @@ pub mod domains;
 pub mod dynamics;
 mod error;
 pub mod evaluate;
+pub mod experiments;
 pub mod inspect;
 mod json;
 pub mod learn;

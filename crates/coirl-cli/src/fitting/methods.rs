@@ -31,7 +31,7 @@ pub(crate) struct Entry {
 pub(crate) const METHODS: &[Entry] = &[
     entry("adaptive", "start here: mirror descent with nothing to tune", |args, _| {
         args.without_step_size()?;
-        Ok(Method::Adaptive(Adaptive { batch: args.batch() }))
+        Ok(Method::Adaptive(Adaptive { batch: args.batch(), ..Adaptive::default() }))
     }),
     entry("bundle", "few or noisy demonstrations: the least loss, with a gap", |args, _| {
         args.plain()?;

@@ -73,6 +73,11 @@ impl<'a> Examination<'a> {
         &self.answers
     }
 
+    /// The test contexts.
+    pub fn contexts(&self) -> &[Context] {
+        &self.contexts
+    }
+
     /// Number of test contexts.
     pub fn n_contexts(&self) -> usize {
         self.contexts.len()

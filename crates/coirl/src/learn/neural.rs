@@ -26,8 +26,11 @@ use rand::RngExt;
 use rand_distr::StandardNormal;
 use std::time::Instant;
 
-/// Steps where nothing is said.
+/// Steps where nothing is said, and passes if those take longer.
 const STEPS: u64 = 300;
+const PASSES: u64 = 5;
+/// What is left of the first step at the last, where nothing is said.
+const LAST_SHARE: f64 = 0.05;
 
 /// The hidden layers of the network.
 #[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -78,8 +81,8 @@ pub struct Neural {
     pub optimiser: Optimiser,
     /// α₀ of the steps α₀·decayᵗ.
     pub step_size: f64,
-    /// Factor from one step to the next.
-    pub step_decay: f64,
+    /// Factor from one step to the next; where nothing is said, the last step is a twentieth of the first.
+    pub step_decay: Option<f64>,
     /// Share of the parameters that a step of length one takes away.
     pub weight_decay: f64,
     /// Longer gradients are shortened to this length.
@@ -97,7 +100,7 @@ impl Default for Neural {
             gradient: NeuralGradient::Propagated,
             optimiser: Optimiser::Adam,
             step_size: 3e-3,
-            step_decay: 0.99,
+            step_decay: None,
             weight_decay: 0.0,
             largest_gradient: None,
             batch: Batch::WithoutReplacement { size: 32 },
@@ -114,7 +117,7 @@ impl Neural {
             objective: Objective::Loss,
             optimiser: Optimiser::Sgd { momentum: 0.0 },
             step_size: 0.3,
-            step_decay: 0.96,
+            step_decay: Some(0.96),
             batch: Batch::WithReplacement { size: 32 },
             ..Self::default()
         }
@@ -137,11 +140,12 @@ impl Neural {
         Architecture { unit_output: self.unit_output, ..architecture }
     }
 
-    fn descent(&self) -> Descent {
+    fn descent(&self, last: u64) -> Descent {
+        let decay = self.step_decay.unwrap_or_else(|| LAST_SHARE.powf(1.0 / last.max(1) as f64));
         Descent {
             optimiser: self.optimiser,
             step_size: self.step_size,
-            decay: self.step_decay,
+            decay,
             weight_decay: self.weight_decay,
             largest_gradient: self.largest_gradient,
         }
@@ -149,7 +153,7 @@ impl Neural {
 
     fn check(&self, architecture: &Architecture) -> Result<()> {
         self.batch.check()?;
-        self.descent().check()?;
+        self.descent(STEPS).check()?;
         if self.batch == Batch::InOrder && architecture.has_batch_normalisation() {
             let reason = "a batch of one has no spread to normalise by; choose batches of at least 2";
             return Err(Error::InvalidSetting { name: "batch", value: "in order".into(), reason });
@@ -249,7 +253,7 @@ impl Algorithm for State {
         }
         let network = self.mapping.network_mut();
         network.take_statistics(&pass, rows.len());
-        let descent = own.descent();
+        let descent = own.descent(run.last);
         self.progress.step(&descent, run.step, &mut self.gradient, network.parameters_mut());
         if let Some(value) = network.parameters().iter().find(|x| !x.is_finite()) {
             let reason = "the network diverged; choose shorter steps or a largest gradient";
@@ -293,7 +297,7 @@ impl Algorithm for State {
     }
 
     fn default_steps(own: &Neural, problem: &Problem<'_>) -> u64 {
-        own.batch.steps_per_pass(problem.len()).max(STEPS)
+        own.batch.steps_per_pass(problem.len()).saturating_mul(PASSES).max(STEPS)
     }
 
     fn bound(&self, _own: &Neural, _problem: &Problem<'_>, _steps: u64) -> Result<(Option<f64>, String)> {
