@@ -20,9 +20,10 @@ pub struct Adaptive {
     pub batch: Batch,
 }
 
-/// Steps to take over exact demonstrations where nothing is said, and the passes that may take.
+/// Steps to take over exact demonstrations where nothing is said, and the passes that may take; passes over noisy ones.
 const STEPS: u64 = 1000;
 const MOST_PASSES: u64 = 10;
+const NOISY_PASSES: u64 = 3;
 
 /// What the method keeps.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
@@ -84,7 +85,8 @@ impl Algorithm for State {
         let pass = own.batch.steps_per_pass(problem.len());
         // More passes come nearer to the least loss on the demonstrations: that is worth having where they are exact, and
         // follows the noise where they are not.
-        if problem.is_exact() { pass * STEPS.div_ceil(pass).clamp(1, MOST_PASSES) } else { pass }
+        let passes = if problem.is_exact() { STEPS.div_ceil(pass).clamp(1, MOST_PASSES) } else { NOISY_PASSES };
+        pass * passes
     }
 
     fn bound(&self, _own: &Adaptive, _problem: &Problem<'_>, _steps: u64) -> Result<(Option<f64>, String)> {

@@ -337,8 +337,26 @@ impl<'a> Problem<'a> {
     /// The agent's policies for rewards (row by row) in some contexts, with the feature expectations that are compared with the
     /// demonstrated ones.
     pub(crate) fn act_for(&self, weights: &[f64], indices: &[usize]) -> Result<Vec<(Policy, Vec<f64>)>> {
-        let contexts: Vec<Context> = indices.iter().map(|&i| self.contexts[i].clone()).collect();
+        // Nothing is preferred where every weight is zero: all policies are optimal, and the agent acts at random. The first of equal
+        // actions would be as right, but it may be one whose consequences nobody knows.
+        let k = self.n_features();
+        let prefers: Vec<bool> = weights.chunks_exact(k).map(|row| row.iter().any(|w| *w != 0.0)).collect();
+        if prefers.iter().any(|prefers| !prefers) {
+            let of_those = |i: &usize| prefers[*i];
+            let weights: Vec<f64> =
+                (0..indices.len()).filter(of_those).flat_map(|i| &weights[i * k..(i + 1) * k]).copied().collect();
+            let others: Vec<usize> = (0..indices.len()).filter(of_those).map(|i| indices[i]).collect();
+            let mut planned =
+                if others.is_empty() { Vec::new() } else { self.act_for(&weights, &others)? }.into_iter().peekable();
+            let random = self.model.random_policy();
+            let answer = |(&i, &prefers): (&usize, &bool)| match planned.next_if(|_| prefers) {
+                Some(planned) => Ok(planned),
+                None => Ok((random.clone(), self.compared_expectations(&random, i)?)),
+            };
+            return indices.iter().zip(&prefers).map(answer).collect();
+        }
         self.count_plans(indices.len() as u64);
+        let contexts: Vec<Context> = indices.iter().map(|&i| self.contexts[i].clone()).collect();
         let starts_like_the_model =
             |&i: &usize| self.comparisons[i] == Comparison::Origin && self.origins[i] == Origin::Model;
         if indices.iter().all(starts_like_the_model) {
@@ -347,15 +365,20 @@ impl<'a> Problem<'a> {
         }
         let policies = self.plans.policies(&contexts, weights)?;
         let with_expectations = |(policy, &i): (Policy, &usize)| {
-            let mu = match &self.comparisons[i] {
-                Comparison::Decisions(start) => {
-                    evaluate::feature_expectations_from(&self.model.mdp(&self.contexts[i])?, start, &policy)?
-                }
-                Comparison::Origin => evaluate::feature_expectations(&self.mdp(i)?, &policy)?,
-            };
+            let mu = self.compared_expectations(&policy, i)?;
             Ok((policy, mu))
         };
         policies.into_par_iter().zip(indices).map(with_expectations).collect()
+    }
+
+    /// The feature expectations of a policy that are compared with those of a demonstration.
+    fn compared_expectations(&self, policy: &Policy, index: usize) -> Result<Vec<f64>> {
+        match &self.comparisons[index] {
+            Comparison::Decisions(start) => {
+                evaluate::feature_expectations_from(&self.model.mdp(&self.contexts[index])?, start, policy)
+            }
+            Comparison::Origin => evaluate::feature_expectations(&self.mdp(index)?, policy),
+        }
     }
 
     /// The policies and values of agents for rewards (row by row) in some contexts.
