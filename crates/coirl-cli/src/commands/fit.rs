@@ -13,7 +13,7 @@ use clap::Args;
 use coirl::artifact::{read_checkpoint, write_fitted, write_model};
 use coirl::demos::SimulatedExpert;
 use coirl::evaluate::Examination;
-use coirl::learn::{self, Checkpoint, Fitted, Problem, Settings, Status, Stop, Watch};
+use coirl::learn::{self, Batch, Checkpoint, Fitted, Method, Problem, Settings, Status, Stop, Watch};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -22,9 +22,9 @@ use std::time::Instant;
 /// About as many records are written where nothing is said, and never more often than every so many steps.
 const RECORDS: u64 = 100;
 const LEAST_BETWEEN_RECORDS: u64 = 5;
-/// A record plans for every demonstration. With so many entries of the kernel to read for one, a step passes until the next: the record must
-/// not cost many times what is learned.
-const ENTRIES_PER_STEP: u64 = 2_000_000;
+/// A record plans for every demonstration. With so many entries of the kernel to read for one, a step of one demonstration passes until
+/// the next: the record must not cost many times what is learned.
+const ENTRIES_PER_STEP: u64 = 150_000;
 /// Records without a better validation loss, where nothing is said.
 const PATIENCE: u64 = 10;
 
@@ -130,8 +130,10 @@ struct OutputArgs {
 impl FitArgs {
     /// The settings of a run on this problem, and how much worse than the expert is good enough.
     fn settings(&self, problem: &Problem<'_>, seed: u64) -> Result<(Settings, f64), Failure> {
-        let (method, tolerance) = self.method.resolve(self.method.entry()?, problem.sum_bound()?)?;
-        let per_pass = self.method.batch().steps_per_pass(problem.len());
+        let typed = self.method.seeing_actions((0..problem.len()).all(|i| !problem.trajectories(i).is_empty()));
+        let (method, tolerance) = typed.resolve(typed.entry()?, problem.sum_bound()?)?;
+        let batch = if let Method::Neural(own) = &method { own.batch } else { self.method.batch() };
+        let per_pass = batch.steps_per_pass(problem.len());
         let steps = self.run.steps.or(self.run.passes.map(|n| n.saturating_mul(per_pass)));
         let mapping = |path: &PathBuf| mapping_of(problem.model(), problem.dimension(), Table::read(path, "mapping")?);
         let settings = Settings {
@@ -145,7 +147,7 @@ impl FitArgs {
             initial: self.run.initial.as_ref().map(mapping).transpose()?.map(|mapping| mapping.values().to_vec()),
             record_every: match self.output.record_every {
                 Some(steps) => steps,
-                None => between_records(problem, steps)?,
+                None => between_records(problem, steps, batch)?,
             },
             ..Settings::new(method)
         };
@@ -154,10 +156,11 @@ impl FitArgs {
 }
 
 /// Steps between two records, where nothing is said.
-fn between_records(problem: &Problem<'_>, steps: Option<u64>) -> Result<u64, Failure> {
+fn between_records(problem: &Problem<'_>, steps: Option<u64>, batch: Batch) -> Result<u64, Failure> {
     let n = problem.len() as u64;
     let entries = n.saturating_mul(problem.mdp(0)?.kernel().n_entries() as u64);
-    Ok(steps.unwrap_or(n).div_ceil(RECORDS).max(LEAST_BETWEEN_RECORDS).max(entries / ENTRIES_PER_STEP))
+    let of_a_pass = entries / ENTRIES_PER_STEP * batch.steps_per_pass(problem.len()) / n;
+    Ok(steps.unwrap_or(n).div_ceil(RECORDS).max(LEAST_BETWEEN_RECORDS).max(of_a_pass))
 }
 
 pub(crate) fn run(args: &FitArgs, global: &Global) -> Result<Outcome, Failure> {
@@ -256,7 +259,7 @@ pub(crate) fn run(args: &FitArgs, global: &Global) -> Result<Outcome, Failure> {
         let line = serde_json::to_string(&report).map_err(std::io::Error::from)?;
         to_stdout(|out| Ok(writeln!(out, "{line}")?))?;
     } else {
-        to_terminal(|out| report.write(out, began.elapsed()))?;
+        to_terminal(|out| report.write(out, began.elapsed(), problem.time_spent()))?;
     }
     note(global.quiet, &format!("\nwrote {written} to {}", folder.path().display()));
     Ok(Outcome::Done)

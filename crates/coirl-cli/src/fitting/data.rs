@@ -1,9 +1,10 @@
 //! What a run learns from: the model, the demonstrations, and a truth to be scored against where one is known.
 
-use super::{shipped, trajectories};
+use super::shipped::{Shipped, ShippedDemonstrations};
+use super::trajectories;
 use crate::failure::Failure;
 use crate::models;
-use crate::tables::Table;
+use crate::tables::{Cells, Table};
 use clap::{Args, ValueEnum};
 use coirl::demos::{Demonstration, Estimator, Trajectory, truncation_horizon};
 use coirl::mapping::LinearMapping;
@@ -14,6 +15,10 @@ use std::path::{Path, PathBuf};
 #[serde(default, deny_unknown_fields)]
 #[command(next_help_heading = "What to learn from [default: the demonstrations that ship with coirl]")]
 pub(crate) struct DataArgs {
+    /// Demonstrations that ship with coirl: sepsis, 300 trajectories in intensive care, simulated, or driving, the feature expectations
+    /// of a driver in 100 contexts [default: sepsis]
+    #[arg(long, value_name = "NAME", value_enum, conflicts_with_all = ["model", "contexts", "feature_expectations", "trajectories"])]
+    shipped: Option<Shipped>,
     /// A model file (.npz, .safetensors) or the name of a built-in domain
     #[arg(long, value_name = "MODEL")]
     model: Option<PathBuf>,
@@ -30,7 +35,7 @@ pub(crate) struct DataArgs {
     #[arg(long, value_name = "FILE")]
     starts: Option<PathBuf>,
     /// From trajectories to feature expectations: truncated adds up along the path, geometric does for paths ended with
-    /// probability 1 - discount, control-variate uses the known dynamics against noise
+    /// probability 1 - discount, control-variate uses the known dynamics against noise, decisions compares action by action
     #[arg(long, value_name = "NAME", value_enum, default_value_t = EstimatorArg::ControlVariate, requires = "trajectories")]
     estimator: EstimatorArg,
     /// Use the first H transitions of every trajectory
@@ -54,6 +59,7 @@ enum EstimatorArg {
     Geometric,
     #[default]
     ControlVariate,
+    Decisions,
 }
 
 /// Everything read and checked.
@@ -110,7 +116,7 @@ impl DataArgs {
 
     /// The model: a file or a domain.
     pub(crate) fn model_path(&self) -> &Path {
-        self.model.as_deref().unwrap_or(Path::new(shipped::DOMAIN))
+        self.model.as_deref().unwrap_or(Path::new(self.shipped.unwrap_or_default().domain()))
     }
 
     /// The same data in another model.
@@ -141,7 +147,7 @@ impl DataArgs {
                 Some((flag, _)) => Err(Failure::refused(format!(
                     "{flag} goes with your own data: give --model, --contexts and --feature-expectations or --trajectories"
                 ))),
-                None => shipped_data(seed),
+                None => self.shipped_data(seed),
             };
         }
         let needed = |flag: &str| {
@@ -189,6 +195,38 @@ impl DataArgs {
         Ok(Data { model, demonstrations, estimator: self.estimator(), truth, source })
     }
 
+    /// The demonstrations that ship with the program.
+    fn shipped_data(&self, seed: u64) -> Result<Data, Failure> {
+        let shipped = self.shipped.unwrap_or_default();
+        let files = shipped.files();
+        let model = models::open(Path::new(shipped.domain()), seed)?;
+        let table = Table::shipped("contexts.csv", files.contexts, "contexts")?;
+        let contexts = contexts_of(&model, &table)?;
+        let (demonstrations, what) = match files.demonstrations {
+            ShippedDemonstrations::FeatureExpectations(text) => {
+                let expectations = Table::shipped("feature-expectations.csv", text, "feature_expectations")?;
+                (from_expectations(&model, &contexts, &table, &expectations)?, "feature expectations of a driver")
+            }
+            ShippedDemonstrations::Trajectories(text) => {
+                let cells = Cells::shipped("trajectories.csv", text)?;
+                let paths = trajectories::of_cells(&cells, &model, contexts.len())?;
+                let demonstration = |(paths, context): (Vec<Trajectory>, &Context)| {
+                    Ok(Demonstration::from_trajectories(&model, context.clone(), paths)?)
+                };
+                let demonstrations =
+                    paths.into_iter().zip(&contexts).map(demonstration).collect::<Result<_, Failure>>()?;
+                (demonstrations, "stays in intensive care, simulated")
+            }
+        };
+        let dimension = contexts[0].values().len();
+        let mapping =
+            mapping_of(&model, dimension, Table::shipped("true-mapping.csv", files.true_mapping, "mapping")?)?;
+        let test = contexts_of(&model, &Table::shipped("test-contexts.csv", files.test_contexts, "contexts")?)?;
+        let source = format!("{} {what}, shipped with coirl", contexts.len());
+        let truth = Some(Truth { mapping, contexts: test, held_out: true });
+        Ok(Data { model, demonstrations, estimator: self.estimator(), truth, source })
+    }
+
     /// Transitions to use of every trajectory, where that was said.
     fn transitions(&self, model: &Cmdp) -> Result<Option<usize>, Failure> {
         match self.tail {
@@ -202,6 +240,7 @@ impl DataArgs {
             EstimatorArg::Truncated => Estimator::Truncated { horizon: None },
             EstimatorArg::Geometric => Estimator::Geometric,
             EstimatorArg::ControlVariate => Estimator::ControlVariate,
+            EstimatorArg::Decisions => Estimator::Decisions,
         }
     }
 
@@ -227,22 +266,6 @@ impl DataArgs {
         };
         found.into_iter().zip(contexts).map(demonstration).collect()
     }
-}
-
-/// The demonstrations that ship with the program.
-fn shipped_data(seed: u64) -> Result<Data, Failure> {
-    let model = models::open(Path::new(shipped::DOMAIN), seed)?;
-    let table = Table::shipped("contexts.csv", shipped::CONTEXTS, "contexts")?;
-    let expectations =
-        Table::shipped("feature-expectations.csv", shipped::FEATURE_EXPECTATIONS, "feature_expectations")?;
-    let contexts = contexts_of(&model, &table)?;
-    let demonstrations = from_expectations(&model, &contexts, &table, &expectations)?;
-    let dimension = contexts[0].values().len();
-    let mapping = mapping_of(&model, dimension, Table::shipped("true-mapping.csv", shipped::TRUE_MAPPING, "mapping")?)?;
-    let test = contexts_of(&model, &Table::shipped("test-contexts.csv", shipped::TEST_CONTEXTS, "contexts")?)?;
-    let source = format!("{} feature expectations of a driver, shipped with coirl", contexts.len());
-    let truth = Some(Truth { mapping, contexts: test, held_out: true });
-    Ok(Data { model, demonstrations, estimator: Estimator::default(), truth, source })
 }
 
 pub(crate) fn contexts_of(model: &Cmdp, table: &Table) -> Result<Vec<Context>, Failure> {

@@ -7,9 +7,11 @@ use coirl::baselines::{
 };
 use coirl::learn::{
     Adaptive, Average, Batch, BatchEllipsoid, Bundle, CuttingPlane, Ellipsoid, EvolutionStep, EvolutionStrategies,
-    Geometry, Method, MirrorDescent, Policies, ReplayedDescent, ReplayedEvolution, StepSize,
+    Geometry, Hidden, Method, MirrorDescent, Neural, NeuralGradient, Objective, Policies, ReplayedDescent,
+    ReplayedEvolution, StepSize,
 };
 use coirl::nearest::nearest;
+use coirl::network::Layer;
 
 /// How much of the largest value an agent may miss before a simulated expert objects, where nothing is said.
 const RELATIVE_TOLERANCE: f64 = 1e-3;
@@ -29,10 +31,33 @@ pub(crate) struct Entry {
 
 /// Every method; the first is the default. To add one, add an entry; one that asks an expert is `asks(entry(…))`.
 pub(crate) const METHODS: &[Entry] = &[
-    entry("adaptive", "start here: mirror descent with nothing to tune", |args, _| {
-        args.without_step_size()?;
-        Ok(Method::Adaptive(Adaptive { batch: args.batch(), ..Adaptive::default() }))
-    }),
+    takes(
+        &[OBJECTIVE, TEMPERATURE],
+        entry("adaptive", "start here: mirror descent with nothing to tune", |args, _| {
+            args.without_step_size()?;
+            Ok(Method::Adaptive(Adaptive { objective: args.objective(args.usual_objective())?, batch: args.batch() }))
+        }),
+    ),
+    takes(
+        &[OBJECTIVE, TEMPERATURE, LAYERS, WEIGHT_DECAY, CLIP],
+        entry("network", "rewards that are no linear function of the context", |args, _| {
+            args.network(Neural { objective: args.usual_objective(), ..Neural::default() })
+        }),
+    ),
+    takes(
+        &[OBJECTIVE, TEMPERATURE, LAYERS, WEIGHT_DECAY, CLIP],
+        entry("network-paper", "the same as the paper trains it; for --steps 200", |args, _| {
+            args.network(Neural::paper())
+        }),
+    ),
+    takes(
+        &[OBJECTIVE, TEMPERATURE, LAYERS, WEIGHT_DECAY, CLIP],
+        entry("network-es", "the same without back-propagation: slow", |args, _| {
+            let policies = Policies::Fixed;
+            let gradient = NeuralGradient::Antithetic { deviation: 1e-3, pairs: 50, policies };
+            args.network(Neural { gradient, objective: args.usual_objective(), ..Neural::default() })
+        }),
+    ),
     entry("bundle", "few or noisy demonstrations: the least loss, with a gap", |args, _| {
         args.plain()?;
         Ok(Method::Bundle(Bundle::default()))
@@ -149,6 +174,10 @@ pub(crate) const METHODS: &[Entry] = &[
     }),
 ];
 
+const OBJECTIVE: &str = "--objective";
+const LAYERS: &str = "--layers";
+const WEIGHT_DECAY: &str = "--weight-decay";
+const CLIP: &str = "--clip";
 const TEMPERATURE: &str = "--temperature";
 const PENALTY: &str = "--penalty";
 const GREEDY: &str = "--greedy";
@@ -178,7 +207,7 @@ const fn entry(
     Entry { name, about, interactive: false, takes: &[], build }
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Method")]
 pub(crate) struct MethodArgs {
     /// Which method; see the table below
@@ -223,7 +252,22 @@ pub(crate) struct MethodArgs {
     /// Transitions of a roll-out of batch-ellipsoid [default: the theorem's]
     #[arg(long, value_name = "H")]
     roll_out_length: Option<usize>,
-    /// What a unit of entropy is worth to max-entropy [default: 1]
+    /// What adaptive and networks minimise: the loss of the paper, or the negative log-likelihood of single actions, which learns more from
+    /// the same trajectories [default: likelihood from trajectories, loss from feature expectations]
+    #[arg(long, value_name = "NAME", value_enum)]
+    objective: Option<ObjectiveArg>,
+    /// Hidden layers of a network, "336,336,336"; a width with "n" is normalised over the batch [default: three of eight times the
+    /// features]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    layers: Option<Vec<String>>,
+    /// Share of the weights of a network that a step of length one takes away [default: 0]
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
+    weight_decay: Option<f64>,
+    /// Shorten gradients of a network to this length
+    #[arg(long, value_name = "L", allow_negative_numbers = true)]
+    clip: Option<f64>,
+    /// What a unit of entropy is worth to max-entropy [default: 1]; below which differences in value --objective likelihood takes actions
+    /// for alike [default: a thousandth of what a feature can add up to]
     #[arg(long, value_name = "T", allow_negative_numbers = true)]
     temperature: Option<f64>,
     /// Weight of the squared norm in max-entropy [default: 1e-4] and bc [default: 1e-3]
@@ -238,6 +282,15 @@ pub(crate) struct MethodArgs {
     /// Take the best action (max-entropy) or the likeliest (bc) instead of drawing one
     #[arg(long)]
     greedy: bool,
+    /// Whether single actions are known of every demonstration.
+    #[arg(skip)]
+    sees_actions: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ObjectiveArg {
+    Loss,
+    Likelihood,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -261,9 +314,18 @@ impl MethodArgs {
         })
     }
 
+    /// The same for data in which single actions are known, or are not.
+    pub(crate) fn seeing_actions(&self, sees_actions: bool) -> Self {
+        Self { sees_actions, ..self.clone() }
+    }
+
     /// The method with its settings; `scale` is the largest value there can be.
     pub(crate) fn resolve(&self, entry: &Entry, scale: f64) -> Result<(Method, f64), Failure> {
         let given = [
+            (OBJECTIVE, self.objective.is_some()),
+            (LAYERS, self.layers.is_some()),
+            (WEIGHT_DECAY, self.weight_decay.is_some()),
+            (CLIP, self.clip.is_some()),
             (TEMPERATURE, self.temperature.is_some()),
             (PENALTY, self.penalty.is_some()),
             (GREEDY, self.greedy),
@@ -312,6 +374,47 @@ impl MethodArgs {
             return Ok(());
         }
         Err(Failure::refused(format!("--method {} has no batches to set", self.method)))
+    }
+
+    /// What is minimised where nothing is said.
+    fn usual_objective(&self) -> Objective {
+        if self.sees_actions { Objective::likelihood() } else { Objective::Loss }
+    }
+
+    /// What is minimised, where that can be chosen.
+    fn objective(&self, usual: Objective) -> Result<Objective, Failure> {
+        let objective = match self.objective {
+            None => usual,
+            Some(ObjectiveArg::Loss) => Objective::Loss,
+            Some(ObjectiveArg::Likelihood) => Objective::likelihood(),
+        };
+        match (objective, self.temperature) {
+            (Objective::Likelihood { .. }, temperature) => Ok(Objective::Likelihood { temperature }),
+            (Objective::Loss, None) => Ok(Objective::Loss),
+            (Objective::Loss, Some(_)) => Err(Failure::refused("--temperature goes with --objective likelihood")),
+        }
+    }
+
+    /// A network with what was typed in place of its usual settings.
+    fn network(&self, usual: Neural) -> Result<Method, Failure> {
+        if self.step_multiplier.is_some() || self.constant_step || self.average != AverageArg::After {
+            let method = &self.method;
+            return Err(Failure::refused(format!("--method {method} takes --step-size and --step-decay only")));
+        }
+        let hidden = match &self.layers {
+            None => usual.hidden,
+            Some(layers) => Hidden::Layers(layers.iter().map(|layer| layer_of(layer)).collect::<Result<_, _>>()?),
+        };
+        Ok(Method::Neural(Neural {
+            hidden,
+            objective: self.objective(usual.objective)?,
+            step_size: self.step_size.unwrap_or(usual.step_size),
+            step_decay: self.step_decay.or(usual.step_decay),
+            weight_decay: self.weight_decay.unwrap_or(usual.weight_decay),
+            largest_gradient: self.clip,
+            batch: if self.batch() == Batch::InOrder { usual.batch } else { self.batch() },
+            ..usual
+        }))
     }
 
     fn maximum_entropy(&self) -> Result<MaximumEntropy, Failure> {
@@ -368,5 +471,18 @@ impl MethodArgs {
             AverageArg::Last => Average::Last,
         };
         Ok(Method::MirrorDescent(MirrorDescent { geometry, step_size, average, batch: self.batch() }))
+    }
+}
+
+/// "336", or "336n" for one that is normalised over the batch.
+fn layer_of(typed: &str) -> Result<Layer, Failure> {
+    let (digits, normalised) = match typed.trim().strip_suffix('n') {
+        Some(digits) => (digits, true),
+        None => (typed.trim(), false),
+    };
+    match digits.parse() {
+        Ok(width) if normalised => Ok(Layer::normalised(width)),
+        Ok(width) => Ok(Layer::leaky(width)),
+        Err(_) => Err(Failure::refused(format!("--layers {typed}: expected a width such as 336 or 336n"))),
     }
 }

@@ -6,7 +6,7 @@ use crate::numbers::{bound, count, short};
 use crate::text;
 use coirl::agent::Agent;
 use coirl::evaluate::Score;
-use coirl::learn::{Fitted, RunCertificate, Status};
+use coirl::learn::{Adaptive, Fitted, Method, Neural, Objective, RunCertificate, Status};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -91,7 +91,12 @@ impl<'a> Report<'a> {
         Self { dynamics, ..self }
     }
 
-    pub(crate) fn write(&self, out: &mut dyn Write, taken: Duration) -> Result<(), Failure> {
+    pub(crate) fn write(
+        &self,
+        out: &mut dyn Write,
+        taken: Duration,
+        (planning, network): (Duration, Duration),
+    ) -> Result<(), Failure> {
         text::title(out, &format!("Learned from {}", self.source))?;
         let mut rows: Vec<Vec<String>> = Vec::new();
         let mut row = |what: &str, number: String, remark: &str| rows.push(vec![what.into(), number, remark.into()]);
@@ -99,6 +104,14 @@ impl<'a> Report<'a> {
         let (short_name, long_name) =
             if self.method.len() <= LONGEST_NAME { (self.method, "") } else { ("", self.method) };
         row("method", short_name.into(), long_name);
+        if let Method::Adaptive(Adaptive { objective, .. }) | Method::Neural(Neural { objective, .. }) =
+            &self.fitted.settings.method
+        {
+            match objective {
+                Objective::Loss => row("objective", "loss".into(), "of the paper"),
+                Objective::Likelihood { .. } => row("objective", "likelihood".into(), "of the demonstrated actions"),
+            }
+        }
         row("agent", self.agent.into(), &agent_in_words(&self.fitted.agent));
         let on = self.scored_on.as_deref().unwrap_or_default();
         match (self.score, self.validation_loss) {
@@ -164,6 +177,11 @@ impl<'a> Report<'a> {
         }
         for (what, number, remark) in self.dynamics.iter().flat_map(LearnedDynamics::rows) {
             row(what, number, &remark);
+        }
+        let trained = planning + network;
+        if !trained.is_zero() {
+            let share = planning.as_secs_f64() / trained.as_secs_f64();
+            row("planning", percent(share), "of the steps' time; the rest is the network");
         }
         row("seconds", format!("{:.2}", taken.as_secs_f64()), "");
         text::table(out, &["", "", ""], &[1], rows)?;

@@ -25,7 +25,11 @@ pub(super) fn read(path: &Path, model: &Cmdp, n_demonstrations: usize) -> Result
     if has_matrices(path) {
         return Matrices::read(path)?.trajectories(model, n_demonstrations);
     }
-    let cells = Cells::read(path)?;
+    of_cells(&Cells::read(path)?, model, n_demonstrations)
+}
+
+/// Those of a table, a row per state visited.
+pub(super) fn of_cells(cells: &Cells, model: &Cmdp, n_demonstrations: usize) -> Result<Vec<Vec<Trajectory>>, Failure> {
     let mut paths: BTreeMap<(usize, i64), Vec<Visit>> = BTreeMap::new();
     let trajectory = cells.find("trajectory");
     let (demonstration, step) = (cells.column("demonstration")?, cells.column("step")?);
@@ -84,7 +88,7 @@ pub(super) fn read(path: &Path, model: &Cmdp, n_demonstrations: usize) -> Result
     match found.iter().position(Vec::is_empty) {
         Some(missing) => {
             let reason = format!("demonstration {missing} has no row; there are {n_demonstrations} contexts");
-            Err(Failure::in_file(path, reason))
+            Err(cells.refuse_file(reason))
         }
         None => Ok(found),
     }

@@ -4,6 +4,7 @@ use super::{csv as numbers_csv, parquet};
 use crate::failure::Failure;
 use coirl::artifact;
 use csv::{ReaderBuilder, Trim};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// A column.
@@ -24,6 +25,11 @@ pub(crate) struct Cells {
 }
 
 impl Cells {
+    /// A table that is part of the program.
+    pub(crate) fn shipped(name: &str, content: &str) -> Result<Self, Failure> {
+        parse_csv(Path::new(name), content.as_bytes())
+    }
+
     /// Reads a .csv file with a header, a .parquet file, or the vectors of a .npz file.
     pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
         let mut cells = match path.extension().and_then(|extension| extension.to_str()) {
@@ -39,6 +45,11 @@ impl Cells {
             return Err(Failure::in_file(path, "holds no rows; expected trajectories"));
         }
         Ok(cells)
+    }
+
+    /// The table, and what is wrong with it.
+    pub(crate) fn refuse_file(&self, reason: impl std::fmt::Display) -> Failure {
+        Failure::in_file(&self.path, reason)
     }
 
     pub(crate) fn n_rows(&self) -> usize {
@@ -66,7 +77,11 @@ impl Cells {
 }
 
 fn from_csv(path: &Path) -> Result<Cells, Failure> {
-    let mut reader = ReaderBuilder::new().trim(Trim::All).flexible(true).from_reader(numbers_csv::open(path)?);
+    parse_csv(path, numbers_csv::open(path)?)
+}
+
+fn parse_csv(path: &Path, content: impl Read) -> Result<Cells, Failure> {
+    let mut reader = ReaderBuilder::new().trim(Trim::All).flexible(true).from_reader(content);
     let refuse = |error: csv::Error| Failure::in_file(path, error);
     let names: Vec<String> = reader.byte_headers().map_err(refuse)?.iter().map(numbers_csv::quote).collect();
     let columns = names.into_iter().map(|name| Column { name, cells: Vec::new() }).collect();
