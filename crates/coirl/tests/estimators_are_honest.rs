@@ -1,8 +1,9 @@
 //! Estimators of feature expectations: bias and variance as theory says, against exact values.
 #![allow(clippy::unwrap_used)] // a failed unwrap is a failed test
 
-use coirl::demos::{Demonstration, Estimate, Estimates, Estimator, Reference, Trajectory, truncation_horizon};
+use coirl::demos::{Demonstration, Estimate, Estimates, Estimator, Reference, Train, Trajectory, truncation_horizon};
 use coirl::domains::Garnet;
+use coirl::learn::Problem;
 use coirl::mapping::LinearMapping;
 use coirl::model::{Cmdp, Context, ContextSpace, Criterion, Dynamics, Features, Kernel, StateId};
 use coirl::plan::{Planner, Policy, evaluate};
@@ -206,4 +207,60 @@ fn several_trajectories_are_averaged_with_their_error() {
         assert!((estimate.feature_expectations[j] - mean).abs() < 1e-12);
         assert!((estimate.standard_error.as_ref().unwrap()[j] - (variance / 50.0).sqrt()).abs() < 1e-12);
     }
+}
+
+#[test]
+fn decisions_cost_what_the_agent_thinks_they_cost() {
+    // Loss on one trajectory: Σ γᵗ (V(s_t) − Q(s_t, a_t)) in the eyes of an agent with a reward of its own.
+    let (model, context, truth, policy) = scene();
+    let mdp = model.mdp(&context).unwrap();
+    let other: Vec<f64> = vec![-0.3, 0.8, 0.1, 0.4, -0.2, 0.9];
+    let own = LinearMapping::new(2, 3, other.clone()).unwrap();
+    let reward = mdp.reward(&own.weights(&context).unwrap()).unwrap();
+    let values = Planner::default().plan(&mdp, &reward).unwrap().values;
+    let q = evaluate::q_values(&mdp, &reward, &values).unwrap();
+    let path = |i| Trajectory::sample(&mdp, &policy, 25, 3, i).unwrap();
+    let loss = |mapping: &[f64], path: Trajectory| {
+        let demonstration = Demonstration::from_trajectories(&model, context.clone(), vec![path]).unwrap();
+        let problem = Problem::new(&model, &Train::new(vec![demonstration]), &Estimator::Decisions).unwrap();
+        problem.loss(mapping, &[0]).unwrap().value
+    };
+    let mut sum = (0.0, 0.0);
+    for i in 0..RUNS / 4 {
+        let path = path(i);
+        let by_hand: f64 = (0..25)
+            .map(|t| {
+                let state = path.states[t].index();
+                let pair = mdp.pairs().find(state, path.actions[t].index()).unwrap();
+                GAMMA.powi(t as i32) * (values[state] - q[pair])
+            })
+            .sum();
+        let found = loss(&other, path);
+        assert!((found - by_hand).abs() < 1e-9 && found > -1e-12, "{found} and {by_hand}");
+        sum = (sum.0 + found, sum.1 + found * found);
+    }
+    // On average it is the loss of the paper: V(s₀) of the agent less what it thinks of the expert.
+    let exact = evaluate::value(&mdp, &reward, &Planner::default().plan(&mdp, &reward).unwrap().policy).unwrap()
+        - evaluate::value(&mdp, &reward, &policy).unwrap();
+    let n = (RUNS / 4) as f64;
+    let (mean, variance) = (sum.0 / n, sum.1 / n - (sum.0 / n).powi(2));
+    let tail = GAMMA.powi(25) / (1.0 - GAMMA) * 2.0;
+    assert!((mean - exact).abs() < 5.0 * (variance / n).sqrt() + tail, "{mean} and {exact}");
+    // An agent that agrees with every action has nothing to object to.
+    assert!(loss(truth.values(), path(0)).abs() < 1e-9);
+}
+
+#[test]
+fn an_agent_without_preferences_acts_at_random() {
+    let (model, context, _, policy) = scene();
+    let mdp = model.mdp(&context).unwrap();
+    let mu = evaluate::feature_expectations(&mdp, &policy).unwrap();
+    let demonstration = Demonstration::from_feature_expectations(&model, context.clone(), mu).unwrap();
+    let train = Train::new(vec![demonstration.clone(), demonstration]);
+    let problem = Problem::new(&model, &train, &Estimator::Decisions).unwrap();
+    let random = evaluate::feature_expectations(&mdp, &model.random_policy()).unwrap();
+    let zero = [0.0; 6];
+    let own = [0.3, 0.8, 0.1, 0.4, -0.2, 0.9];
+    let answers = problem.respond_each(&[(&zero, 0), (&own, 1), (&zero, 1)]).unwrap();
+    assert_eq!(answers, [random.clone(), problem.respond(&own, &[1]).unwrap().remove(0), random]);
 }

@@ -10,17 +10,26 @@ use coirl::demos::{Estimator, SimulatedExpert};
 use coirl::domains::Garnet;
 use coirl::learn::{
     Adaptive, Average, Batch, BatchEllipsoid, Bundle, Checkpoint, CuttingPlane, Ellipsoid, EvolutionStrategies, Fitted,
-    Geometry, Method, MirrorDescent, Policies, Problem, Record, Recorder, ReplayedDescent, ReplayedEvolution, Settings,
-    Snapshot, Status, StepSize, Watch, fit, resume,
+    Geometry, Hidden, Method, MirrorDescent, Neural, NeuralGradient, Objective, Policies, Problem, Record, Recorder,
+    ReplayedDescent, ReplayedEvolution, Settings, Snapshot, Status, StepSize, Watch, fit, resume,
 };
 use coirl::mapping::LinearMapping;
 use coirl::model::{Cmdp, ContextSpace};
+use coirl::network::{Layer, Optimiser};
 use demonstrated::{sampled, signed_point, train};
 use std::ops::ControlFlow;
 
 fn model() -> Cmdp {
     let garnet = Garnet { n_states: 30, n_actions: 3, n_successors: 3, n_features: 3, seed: 5, ..Garnet::default() };
     garnet.build().unwrap().with_context_space(ContextSpace::Simplex { dimension: 2 }).unwrap()
+}
+
+/// A small network with and without batch normalisation.
+fn network(gradient: NeuralGradient, objective: Objective, optimiser: Optimiser) -> Method {
+    let hidden = Hidden::Layers(vec![Layer::normalised(8), Layer::leaky(300)]);
+    let batch = Batch::WithoutReplacement { size: 4 };
+    let largest_gradient = Some(1.0);
+    Method::Neural(Neural { hidden, objective, gradient, optimiser, batch, largest_gradient, ..Neural::default() })
 }
 
 /// One of each, with batches of every kind.
@@ -33,6 +42,14 @@ fn methods() -> Vec<Method> {
     let evolution = EvolutionStrategies::default();
     vec![
         Method::Adaptive(Adaptive::default()),
+        Method::Adaptive(Adaptive { objective: Objective::likelihood(), batch: Batch::WithoutReplacement { size: 3 } }),
+        network(NeuralGradient::Propagated, Objective::likelihood(), Optimiser::Adam),
+        network(NeuralGradient::Propagated, Objective::Loss, Optimiser::Sgd { momentum: 0.9 }),
+        network(
+            NeuralGradient::Antithetic { deviation: 1e-2, pairs: 3, policies: Policies::Resolved },
+            Objective::Loss,
+            Optimiser::Sgd { momentum: 0.0 },
+        ),
         descent(Geometry::Ball, theory, Average::AfterUpdate, Batch::WithReplacement { size: 3 }),
         descent(Geometry::Simplex, theory, Average::BeforeUpdate, Batch::WithoutReplacement { size: 4 }),
         descent(Geometry::Sphere, schedule, Average::Last, Batch::Full),

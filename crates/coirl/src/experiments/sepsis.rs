@@ -9,11 +9,11 @@ use crate::agent::Agent;
 use crate::baselines::Cloning;
 use crate::demos::{Demonstration, Estimator, Train, Trajectory};
 use crate::domains::{Patient, Sepsis};
-use crate::error::Result;
+use crate::error::{Result, check_length};
 use crate::evaluate::{Examination, Score, plan_contexts};
 use crate::learn::{
-    Adaptive, Batch, Hidden, Method, MirrorDescent, Neural, Objective, Problem, Record, Recorder, Snapshot, StepSize,
-    Watch, fit,
+    Adaptive, Batch, Ellipsoid, Hidden, Method, MirrorDescent, Neural, Objective, Problem, Record, Recorder, Settings,
+    Snapshot, StepSize, Watch, fit,
 };
 use crate::mapping::{LinearMapping, RewardMapping};
 use crate::model::{Cmdp, Context};
@@ -60,6 +60,13 @@ impl Ward {
             Truth::Threshold => Box::new(Sepsis::threshold_mapping()?),
         };
         Ok(Self { model: Sepsis::default().build()?, truth })
+    }
+
+    /// The same with experts who want something else.
+    pub fn with_truth(self, truth: impl RewardMapping + 'static) -> Result<Self> {
+        check_length("features of the truth", self.model.n_features(), truth.n_features())?;
+        check_length("contexts of the truth", self.truth.dimension(), truth.dimension())?;
+        Ok(Self { truth: Box::new(truth), ..self })
     }
 
     /// The model.
@@ -116,6 +123,23 @@ impl Ward {
         let values = (0..d * k).map(|i| f64::from(u8::from(i % k == k - 1))).collect();
         Ok(Agent::Planned(LinearMapping::new(d, k, values)?))
     }
+}
+
+/// A mapping made as the paper makes its W*: by the ellipsoid method on recorded trajectories, here of simulated clinicians with `n`
+/// patients. It explains what they did as well as a linear mapping can that objects to every difference.
+pub fn mapping_of_clinicians(n: usize, seed: u64) -> Result<LinearMapping> {
+    let sepsis = Sepsis::default();
+    let (model, clinicians) = (sepsis.build()?, sepsis.clinicians()?);
+    let demonstration = |(i, patient): (usize, &Patient)| {
+        let mdp = model.mdp(&patient.context)?.starting_in(patient.start)?;
+        let path = Trajectory::sample(&mdp, &clinicians, TRANSITIONS, seed, i as u64)?;
+        Demonstration::from_trajectories(&model, patient.context.clone(), vec![path])
+    };
+    let patients = Sepsis::patients(n, seed)?;
+    let train = Train::new(patients.iter().enumerate().map(demonstration).collect::<Result<_>>()?);
+    let problem = Problem::new(&model, &train, &Estimator::ControlVariate)?;
+    let settings = Settings { seed, record_loss: false, ..Settings::new(Method::Ellipsoid(Ellipsoid::default())) };
+    Ok(fit(&problem, &settings, Watch::default(), &mut ())?.mapping()?.clone())
 }
 
 /// What learning is measured against: the values of agents that do not learn.

@@ -63,3 +63,79 @@ pub(super) fn loss(problem: &Problem<'_>, weights: &[f64], indices: &[usize]) ->
     }
     Ok((dot(weights, &upstream), upstream))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::demos::{Demonstration, Estimator, Train, Trajectory};
+    use crate::domains::Garnet;
+    use crate::model::{Cmdp, Features, SparseRows};
+    use crate::plan::Policy;
+
+    /// Demonstrations by somebody who acts at random, so that no reward explains them and gradients do not vanish.
+    fn demonstrated(model: &Cmdp) -> Train {
+        let demonstration = |i: u64| {
+            let context = model.context_space().sample(1, i).unwrap().remove(0);
+            let mdp = model.mdp(&context).unwrap();
+            let path = Trajectory::sample(&mdp, &Policy::uniform(mdp.pairs()), 12, 7, i).unwrap();
+            Demonstration::from_trajectories(model, context, vec![path]).unwrap()
+        };
+        Train::new((0..3).map(demonstration).collect())
+    }
+
+    fn agrees_with_differences(
+        model: &Cmdp,
+        estimator: Estimator,
+        of: impl Fn(&Problem<'_>, &[f64], &[usize]) -> Result<(f64, Vec<f64>)>,
+    ) {
+        let problem = Problem::new(model, &demonstrated(model), &estimator).unwrap();
+        let weights: Vec<f64> = (0..3 * model.n_features()).map(|i| ((i * 7 + 3) % 11) as f64 / 11.0 - 0.4).collect();
+        let indices = [0, 2, 1];
+        let (_, gradient) = of(&problem, &weights, &indices).unwrap();
+        // Small enough that no policy changes, except by chance of the seed.
+        let h = 1e-6;
+        for (j, g) in gradient.iter().enumerate() {
+            let at = |by: f64| {
+                let mut moved = weights.clone();
+                moved[j] += by;
+                of(&problem, &moved, &indices).unwrap().0
+            };
+            let difference = (at(h) - at(-h)) / (2.0 * h);
+            assert!((g - difference).abs() < 1e-5 * (1.0 + g.abs()), "{j}: {g} and {difference}");
+        }
+        assert!(gradient.iter().any(|g| g.abs() > 1e-3));
+    }
+
+    #[test]
+    fn gradients_by_rewards_agree_with_finite_differences() {
+        let space = crate::model::ContextSpace::Simplex { dimension: 2 };
+        let garnet = Garnet { n_states: 12, n_actions: 3, n_successors: 3, n_features: 4, ..Garnet::default() };
+        let by_state = garnet.build().unwrap().with_context_space(space.clone()).unwrap();
+        let n = by_state.pairs().len();
+        let rows = SparseRows::new(
+            4,
+            (0..=n).map(|pair| 2 * pair).collect(),
+            (0..n as u32).flat_map(|pair| [pair % 2, 2 + pair % 2]).collect(),
+            (0..2 * n).map(|i| (i % 5) as f64 / 5.0 - 0.3).collect(),
+        )
+        .unwrap();
+        let by_pair = Cmdp::new(
+            by_state.dynamics().clone(),
+            Features::per_pair(by_state.pairs(), rows).unwrap(),
+            by_state.initial().to_vec(),
+            by_state.criterion(),
+        )
+        .unwrap()
+        .with_context_space(space)
+        .unwrap();
+        for model in [by_state, by_pair] {
+            for estimator in [Estimator::ControlVariate, Estimator::Decisions] {
+                agrees_with_differences(&model, estimator, loss);
+            }
+            // At a temperature that does not follow the length of the rewards, as a step takes it.
+            agrees_with_differences(&model, Estimator::ControlVariate, |problem, weights, indices| {
+                likelihood(problem, problem.demonstrated_actions()?, weights, indices, 0.2)
+            });
+        }
+    }
+}
