@@ -11,7 +11,7 @@
 use super::maximum_entropy::ActionFit;
 use super::state_inputs::StateInputs;
 use crate::agent::{Agent, Choice, ClonedNetwork, scores};
-use crate::error::{Error, Result, check_positive};
+use crate::error::{Error, Result, check_length, check_positive};
 use crate::learn::{Algorithm, Batch, DemonstratedActions, Hidden, Problem, Run, Step};
 use crate::network::{Architecture, Descent, Network, Optimiser, Progress, Standardisation};
 use crate::plan::log_softmax;
@@ -248,6 +248,8 @@ impl State {
             return Ok(design);
         }
         let design = Design::new(&self.settings, problem)?;
+        let inputs = problem.context(0).values().len() + design.states.width;
+        check_length("inputs of the network", inputs, self.network.architecture().inputs)?;
         Ok(self.design.get_or_init(|| design))
     }
 

@@ -41,9 +41,8 @@ impl DemonstratedActions {
     pub(crate) fn decisions(problem: &Problem<'_>, masked: bool) -> Result<Self> {
         let (model, all) = (problem.model(), Self::needed(problem, "cloning")?);
         let choices = |s: usize| model.pairs().of_state(s).filter(|&pair| !masked || model.is_known(pair));
-        let with_choice: Vec<bool> = (0..model.n_states())
-            .map(|s| choices(s).nth(1).is_some() && !model.dynamics().is_absorbing(s))
-            .collect();
+        let with_choice: Vec<bool> =
+            (0..model.n_states()).map(|s| choices(s).nth(1).is_some() && !model.dynamics().is_absorbing(s)).collect();
         let demonstrated = all.total;
         let known = all.only(|pair| !masked || model.is_known(pair));
         if known.total == 0.0 {
