@@ -234,7 +234,7 @@ pub(crate) struct MethodArgs {
     /// Weight of the squared norm in max-entropy [default: 1e-4] and bc [default: 1e-3]
     #[arg(long, value_name = "L", allow_negative_numbers = true)]
     penalty: Option<f64>,
-    /// Components of the dynamics that describe a state to bc and bc-network [default: at most 64]
+    /// Components of the dynamics that describe a state to bc [default: at most 64] and bc-network [at most 200]
     #[arg(long, value_name = "N")]
     components: Option<usize>,
     /// Let bc and bc-network choose among all admissible actions of a state, not among the known ones only

@@ -16,6 +16,8 @@ use std::time::Duration;
 const MOST_COLUMNS: usize = 8;
 /// Longest name of a method that fits among the numbers.
 const LONGEST_NAME: usize = 15;
+/// Longest kind of agent that leaves room for remarks.
+const LONGEST_KIND: usize = 10;
 /// Longest mapping that is printed.
 const MOST_ROWS: usize = 12;
 
@@ -99,7 +101,8 @@ impl<'a> Report<'a> {
         let (short_name, long_name) =
             if self.method.len() <= LONGEST_NAME { (self.method, "") } else { ("", self.method) };
         row("method", short_name.into(), long_name);
-        row("agent", self.agent.into(), &agent_in_words(&self.fitted.agent));
+        let short_kind = if self.agent.len() <= LONGEST_KIND { self.agent } else { "" };
+        row("agent", short_kind.into(), &agent_in_words(&self.fitted.agent));
         let on = self.scored_on.as_deref().unwrap_or_default();
         match (self.score, self.validation_loss) {
             (_, Some(loss)) if matches!(self.fitted.agent, Agent::ClonedNetwork(_)) => {
@@ -191,7 +194,7 @@ pub(crate) fn agent_in_words(agent: &Agent) -> String {
         Agent::Soft(_) => "good actions more often than others".into(),
         Agent::Nearest(_) => "by the reward of the nearest one".into(),
         Agent::Cloned(_) => "draws actions by their scores".into(),
-        Agent::ClonedNetwork(_) => "scores actions by a network".into(),
+        Agent::ClonedNetwork(_) => "cloned: scores actions by a network".into(),
         Agent::Copied(_) => "as was seen in the nearest one".into(),
         Agent::Fixed(_) => "the same in every context".into(),
         Agent::Uniform => "any known action".into(),

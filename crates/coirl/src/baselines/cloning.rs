@@ -25,6 +25,8 @@ use std::sync::OnceLock;
 
 /// Iterations where nothing is said.
 const STEPS: u64 = 500;
+/// Components where nothing is said, at most: every one is multiplied with every number of a context.
+const MOST_COMPONENTS: usize = 64;
 
 /// Settings of behavioural cloning.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -73,7 +75,7 @@ impl Design {
         let raw_contexts = problem.all_contexts();
         let alike = std::iter::repeat_n(1.0, problem.len());
         let context = Standardisation::fitted(d, raw_contexts.chunks_exact(d).zip(alike));
-        let states = StateInputs::new(problem, decisions, own.components, own.masked)?;
+        let states = StateInputs::new(problem, decisions, own.components, MOST_COMPONENTS, own.masked)?;
         Ok(Self {
             inputs: Inputs { dimension: d, n_state_inputs: states.width, interactions: own.interactions },
             contexts: raw_contexts.chunks_exact(d).map(|row| context.of(row)).collect(),

@@ -19,8 +19,10 @@ use rayon::prelude::*;
 use std::sync::OnceLock;
 
 /// Passes over the decisions where nothing is said, and the fewest steps.
-const PASSES: u64 = 30;
+const PASSES: u64 = 60;
 const STEPS: u64 = 1000;
+/// Components where nothing is said, at most.
+const MOST_COMPONENTS: usize = 200;
 /// Decisions that one thread looks at: a fixed number, so that sums over them do not depend on the threads.
 const SHARE: usize = 256;
 
@@ -48,7 +50,7 @@ pub enum StepDecay {
 pub struct NeuralCloning {
     /// Hidden layers.
     pub hidden: Hidden,
-    /// Components of the dynamics; where nothing is said, as many as explain 95 % of their variance, at most 64.
+    /// Components of the dynamics; where nothing is said, as many as explain 95 % of their variance, at most 200.
     pub components: Option<usize>,
     /// Take the likeliest action instead of drawing one.
     pub most_probable: bool,
@@ -191,7 +193,7 @@ struct Design {
 impl Design {
     fn new(own: &NeuralCloning, problem: &Problem<'_>) -> Result<Self> {
         let actions = DemonstratedActions::decisions(problem, own.masked)?;
-        let states = StateInputs::new(problem, &actions, own.components, own.masked)?;
+        let states = StateInputs::new(problem, &actions, own.components, MOST_COMPONENTS, own.masked)?;
         Ok(Self { states, decisions: Decisions::new(problem, &actions) })
     }
 

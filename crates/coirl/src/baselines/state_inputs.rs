@@ -10,9 +10,8 @@ use crate::error::{Error, Result};
 use crate::learn::{DemonstratedActions, Problem};
 use crate::network::Standardisation;
 
-/// Components where nothing is said: as many as explain this share of the variance, at most so many.
+/// Components where nothing is said: as many as explain this share of the variance.
 const EXPLAINED: f64 = 0.95;
-const MOST_COMPONENTS: usize = 64;
 /// State inputs beyond this many numbers are refused.
 const MAX_STATE_INPUTS: usize = 1 << 28;
 
@@ -26,11 +25,12 @@ pub(super) struct StateInputs {
 }
 
 impl StateInputs {
-    /// With so many components of the dynamics; where nothing is said, as many as explain 95 % of their variance, at most 64.
+    /// With so many components of the dynamics; where nothing is said, as many as explain 95 % of their variance, but `most` at most.
     pub(super) fn new(
         problem: &Problem<'_>,
         decisions: &DemonstratedActions,
         components: Option<usize>,
+        most: usize,
         masked: bool,
     ) -> Result<Self> {
         let (model, d) = (problem.model(), problem.context(0).values().len());
@@ -39,7 +39,7 @@ impl StateInputs {
             mean.iter_mut().zip(row).for_each(|(sum, x)| *sum += x / problem.len() as f64);
         }
         let typical = model.mdp(&model.context_space().context(mean)?)?;
-        let (most, share) = components.map_or((MOST_COMPONENTS, EXPLAINED), |n| (n, 1.0));
+        let (most, share) = components.map_or((most, EXPLAINED), |n| (n, 1.0));
         let components = PrincipalComponents::of_dynamics(typical.kernel(), most, share)?;
         let (k, width) = (model.n_features(), model.n_features() + components.len());
         let count = model.n_states().saturating_mul(width);
