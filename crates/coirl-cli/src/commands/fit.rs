@@ -272,10 +272,10 @@ pub(crate) fn run(args: &FitArgs, global: &Global) -> Result<Outcome, Failure> {
 
 /// The validation loss of what was returned, where it has no mapping to compute it from.
 fn recorded_validation_loss(fitted: &Fitted) -> Option<f64> {
-    let losses = fitted.history.iter().filter_map(|record| record.validation_loss);
+    let mut losses = fitted.history.iter().filter_map(|record| record.validation_loss);
     match fitted.status {
         Status::ValidationStalled => losses.reduce(f64::min),
-        _ => losses.last(),
+        _ => losses.next_back(),
     }
 }
 
