@@ -9,7 +9,8 @@ const OWN: &str = "fit --model demos/model.npz --contexts demos/contexts.csv";
 const SHOWN: &str = "--feature-expectations demos/feature-expectations.csv";
 const SEEN: &str = "--trajectories demos/trajectories.csv";
 const SCORED: &str = "--true-mapping demos/true-mapping.csv --test-contexts demos/test-contexts.csv";
-const METHODS: [&str; 6] = ["max-entropy", "max-entropy-per-context", "bc", "majority", "nearest", "uniform"];
+const METHODS: [&str; 7] =
+    ["max-entropy", "max-entropy-per-context", "bc", "bc-network", "majority", "nearest", "uniform"];
 
 fn folder() -> Folder {
     let folder = Folder::new();
@@ -35,11 +36,11 @@ fn every_baseline_learns_is_scored_and_read_again() {
         assert!(folder.path("coirl-fit/fit.svg").exists(), "{method}");
         let info = json(folder.coirl("info coirl-fit/fitted.safetensors --json").success());
         assert_eq!(info["agent"], found["agent"]);
-        let likely = ["max-entropy", "max-entropy-per-context", "bc"].contains(&method);
+        let likely = ["max-entropy", "max-entropy-per-context", "bc", "bc-network"].contains(&method);
         assert_eq!(found["log_likelihood"].as_f64().is_some_and(|x| x < 0.0), likely, "{method}");
     }
     // Acting at random is what values are relative to; whoever looks at the demonstrations does better.
-    assert!(relative[5].abs() < 1e-9 && relative[..5].iter().all(|value| *value > 0.2), "{relative:?}");
+    assert!(relative[6].abs() < 1e-9 && relative[..6].iter().all(|value| *value > 0.2), "{relative:?}");
 }
 
 #[test]
@@ -91,6 +92,32 @@ fn options_of_the_baselines() {
 }
 
 #[test]
+fn a_network_is_trained_as_asked() {
+    let folder = folder();
+    let run = |options: &str| {
+        json(folder.coirl(&format!("{OWN} {SEEN} {SCORED} --json --method bc-network {options}")).success())
+    };
+    let (drawn, taken) = (run("--passes 20"), run("--passes 20 --greedy"));
+    assert!(taken["accuracy"].as_f64().unwrap() > drawn["accuracy"].as_f64().unwrap());
+    // A pass is one over the decisions: at most thirty trajectories of twenty, in batches of 32 or 16.
+    let per_pass = drawn["steps"].as_u64().unwrap() / 20;
+    assert!((10..=19).contains(&per_pass), "{per_pass}");
+    let smaller = run("--passes 20 --batch-size 16 --step-size 0.002 --step-decay 0.999 --components 3");
+    assert!((2 * per_pass - 1..=2 * per_pass).contains(&(smaller["steps"].as_u64().unwrap() / 20)));
+    let history = String::from_utf8(folder.read("coirl-fit/history.jsonl")).unwrap();
+    let last: serde_json::Value = serde_json::from_str(history.lines().last().unwrap()).unwrap();
+    let length = 0.002 * 0.999_f64.powf(last["step"].as_f64().unwrap() - 1.0);
+    assert!((last["step_size"].as_f64().unwrap() - length).abs() < 1e-12);
+    // Held-out decisions can end the run; what they say is reported.
+    let stopped = run("--validation 0.3 --patience 2 --steps 4000 --record-every 20");
+    assert!(stopped["status"] == "validation_stalled" && stopped["validation_loss"].as_f64().unwrap() > 0.0);
+    assert!(stopped.get("loss").is_none_or(serde_json::Value::is_null), "{stopped}");
+    let asked = "--method bc-network --validation 0.3 --quiet";
+    let table = text(folder.coirl(&format!("{OWN} {SEEN} {asked}")).success());
+    assert!(table.contains("held-out decision") && table.contains("by a network"), "{table}");
+}
+
+#[test]
 fn what_is_refused() {
     let folder = folder();
     let refused = |arguments: &str, words: &[&str]| {
@@ -98,7 +125,7 @@ fn what_is_refused() {
         let line = String::from_utf8(run.get_output().stderr.clone()).unwrap();
         assert!(line.lines().count() == 1 && words.iter().all(|word| line.contains(word)), "{arguments}: {line}");
     };
-    for method in ["bc", "majority", "nearest"] {
+    for method in ["bc", "bc-network", "majority", "nearest"] {
         refused(&format!("{SHOWN} --method {method}"), &["actions", "--trajectories"]);
     }
     folder.coirl(&format!("{OWN} {SHOWN} --method uniform")).success();
@@ -111,12 +138,17 @@ fn what_is_refused() {
     refused(&format!("{SEEN} --method bc --batch-size 3"), &["no batches"]);
     refused(&format!("{SEEN} --method bc --validation 0.2"), &["stop.patience", "no mapping"]);
     refused(&format!("{SEEN} --method bc --initial truth.csv"), &["initial"]);
+    refused(&format!("{SEEN} --method bc-network --penalty 1"), &["bc-network", "--penalty"]);
+    refused(&format!("{SEEN} --method bc-network --step-multiplier 2"), &["bc-network", "--step-size"]);
+    refused(&format!("{SEEN} --method bc-network --step-size 0"), &["step size", "0"]);
+    refused(&format!("{SEEN} --method bc-network --batch-size 0"), &["batch size"]);
+    refused(&format!("{SEEN} --method bc-network --stop-loss 1"), &["stop.loss", "no mapping"]);
 }
 
 #[test]
 fn an_interrupted_run_goes_on_to_the_same_bytes() {
     let folder = folder();
-    for method in ["max-entropy", "max-entropy-per-context", "bc"] {
+    for method in ["max-entropy", "max-entropy-per-context", "bc", "bc-network"] {
         let run = format!("{OWN} {SEEN} {SCORED} --method {method} --steps 12");
         folder.coirl(&format!("{run} --out whole")).success();
         folder.coirl(&format!("{run} --stop-after 4 --out parts")).code(130);

@@ -46,5 +46,5 @@ fn agents_keep_to_what_is_known_unless_told_otherwise() {
 
     let refused = folder.coirl(&format!("fit --model sepsis {SEEN} --method majority --unmasked")).code(1);
     let told = String::from_utf8(refused.get_output().stderr.clone()).unwrap();
-    assert!(told.contains("majority has no --unmasked; these have: bc"), "{told}");
+    assert!(told.contains("majority has no --unmasked; these have: bc, bc-network"), "{told}");
 }

@@ -316,6 +316,15 @@ pub enum Error {
         /// Actions demonstrated.
         demonstrated: u64,
     },
+    /// Nobody was seen where there is something to choose.
+    #[error(
+        "none of the {demonstrated} demonstrated actions is a decision: their states have one action each, or cannot be left; \
+         demonstrate where there is a choice"
+    )]
+    NoDecisions {
+        /// Actions demonstrated.
+        demonstrated: u64,
+    },
     /// A programme that the convex solver gave up.
     #[error("{problem} could not be solved: {reason}")]
     Solver {

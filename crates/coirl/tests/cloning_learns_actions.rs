@@ -43,6 +43,22 @@ fn probabilities(policy: &Policy) -> &[f64] {
     probabilities
 }
 
+/// Mean log-probability of the demonstrated decisions, and how many there are: an action without an alternative is none.
+fn explained(problem: &Problem<'_>, policy: impl Fn(&Context) -> Policy) -> (f64, f64) {
+    let (model, mut sum, mut n) = (problem.model(), 0.0, 0.0);
+    let choices = model.states_with_a_choice();
+    for i in 0..problem.len() {
+        let policy = policy(problem.context(i));
+        for path in problem.trajectories(i) {
+            for (state, action) in path.states.iter().zip(&path.actions).filter(|step| choices.contains(step.0)) {
+                let pair = model.pairs().find(state.index(), action.index()).unwrap();
+                (sum, n) = (sum + probabilities(&policy)[pair].ln(), n + 1.0);
+            }
+        }
+    }
+    (sum / n, n)
+}
+
 /// A policy of the model's own form, with contexts that turn preferences around, is found again.
 #[test]
 fn a_softmax_policy_is_recovered() {
@@ -80,17 +96,8 @@ fn a_softmax_policy_is_recovered() {
     let likelihood = |fitted: &Fitted| fitted.history.last().unwrap().log_likelihood.unwrap();
     assert!(likelihood(&fitted) > likelihood(&blunt) + 0.001, "{} {}", likelihood(&fitted), likelihood(&blunt));
     // What was fitted explains what was seen at least as well as the truth does, and hardly better.
-    let (mut sum, mut n) = (0.0, 0.0);
-    for (i, context) in contexts.iter().enumerate() {
-        let policy = truth.policy(&model, context).unwrap();
-        for path in problem.trajectories(i) {
-            for (state, action) in path.states.iter().zip(&path.actions) {
-                let pair = model.pairs().find(state.index(), action.index()).unwrap();
-                (sum, n) = (sum + probabilities(&policy)[pair].ln(), n + 1.0);
-            }
-        }
-    }
-    let gain = likelihood(&fitted) - sum / n;
+    let (mean, n) = explained(&problem, |context| truth.policy(&model, context).unwrap());
+    let gain = likelihood(&fitted) - mean;
     assert!(gain > -1e-9 && gain < 100.0 / n, "{gain}");
 }
 
@@ -108,19 +115,10 @@ fn the_objective_is_at_its_least() {
     let objective = |coefficients: &[f64]| {
         let (inputs, states) = (cloned.inputs(), cloned.state_inputs().to_vec());
         let agent = ClonedPolicy::new(inputs, cloned.context().clone(), states, coefficients.to_vec(), DRAWN).unwrap();
-        let (mut sum, mut n) = (0.0, 0.0);
-        for (i, context) in contexts.iter().enumerate() {
-            let policy = agent.policy(&model, context).unwrap();
-            for path in problem.trajectories(i) {
-                for (state, action) in path.states.iter().zip(&path.actions) {
-                    let pair = model.pairs().find(state.index(), action.index()).unwrap();
-                    (sum, n) = (sum - probabilities(&policy)[pair].ln(), n + 1.0);
-                }
-            }
-        }
+        let (mean, _) = explained(&problem, |context| agent.policy(&model, context).unwrap());
         let width = cloned.inputs().len();
         let squares: f64 = coefficients.chunks_exact(width).flat_map(|row| &row[1..]).map(|w| w * w).sum();
-        sum / n + 0.5 * own.penalty * squares
+        0.5 * own.penalty * squares - mean
     };
     let best = objective(cloned.coefficients());
     let reported = fitted.history.last().unwrap().batch_loss.unwrap();

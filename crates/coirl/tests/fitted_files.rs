@@ -2,7 +2,8 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use coirl::agent::{
-    Agent, Choice, ClonedPolicy, Inputs, KnownContexts, Mixture, NearestActions, NearestWeights, SoftMapping,
+    Agent, Choice, ClonedNetwork, ClonedPolicy, Inputs, KnownContexts, Mixture, NearestActions, NearestWeights,
+    SoftMapping,
 };
 use coirl::artifact::{
     is_fitted, read_checkpoint, read_fitted, read_model, write_checkpoint, write_fitted, write_model,
@@ -13,7 +14,7 @@ use coirl::evaluate::Examination;
 use coirl::learn::{Checkpoint, Fitted, Problem, Record, Recorder, Settings, Snapshot, Watch, fit, resume};
 use coirl::mapping::LinearMapping;
 use coirl::model::{ActionId, Cmdp, ContextSpace};
-use coirl::network::Standardisation;
+use coirl::network::{Architecture, Layer, Network, Standardisation};
 use std::ops::ControlFlow;
 
 /// Keeps the checkpoint after some steps, and stops there where asked to.
@@ -174,10 +175,22 @@ fn agents(mapping: LinearMapping) -> Vec<Agent> {
         Agent::Nearest(NearestWeights::new(known(), weights, Some(0.1)).unwrap()),
         cloned(true),
         cloned(false),
+        Agent::ClonedNetwork(cloned_network()),
         Agent::Copied(NearestActions::new(known(), (0..24).map(|i| ActionId(i % 4)).collect()).unwrap()),
         Agent::Fixed((0..12).map(|i| ActionId(i % 3)).collect()),
         Agent::Uniform,
     ]
+}
+
+/// A network with a normalised layer, for contexts of two numbers and twelve states that three describe.
+fn cloned_network() -> ClonedNetwork {
+    let hidden = vec![Layer::normalised(4), Layer::linear(3)];
+    let architecture = Architecture { inputs: 5, hidden, outputs: 4, unit_output: false };
+    let standard = Standardisation { shift: vec![0.5, 0.25, 0.0, 0.0, 0.0], scale: vec![1.0, 2.0, 1.0, 1.0, 1.0] };
+    let parameters = (0..architecture.n_parameters()).map(|i| 1.0 / (i as f32 - 7.5)).collect();
+    let network = Network::new(architecture, standard, parameters, vec![0.75; 8]).unwrap();
+    let states = (0..36).map(|i| 1.0 / (f64::from(i) + 3.0)).collect();
+    ClonedNetwork::new(2, network, states, Choice { masked: true, most_probable: false }).unwrap()
 }
 
 /// Files from before there were known actions and accuracies by choice are read as what they were.

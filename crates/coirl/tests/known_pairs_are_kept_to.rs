@@ -4,7 +4,7 @@
 
 use coirl::Error;
 use coirl::agent::Agent;
-use coirl::baselines::{Cloning, Majority, NearestContext, Uniform};
+use coirl::baselines::{Cloning, Majority, NearestContext, NeuralCloning, Uniform};
 use coirl::demos::{Demonstration, Estimates, Estimator, Reference, Train, Trajectory};
 use coirl::domains::{Inadmissible, Sepsis};
 use coirl::evaluate::{Examination, act};
@@ -190,14 +190,15 @@ fn trivial_baselines_do_what_is_known_where_nobody_was_seen() {
 #[test]
 fn demonstrated_actions_that_are_not_known() {
     let model = model();
-    let train = Train::new(vec![seen(&model, &[0, 1, 3, 3], &[0, 0, 0]), seen(&model, &[0, 2], &[1])]);
+    let (first, second) = (seen(&model, &[0, 1, 3, 3], &[0, 0, 0]), seen(&model, &[0, 2], &[1]));
+    let train = Train::new(vec![first, second.clone(), second]);
     let problem = Problem::new(&model, &train, &Estimator::default()).unwrap();
     let Agent::Fixed(copied) = run(&problem, Method::Majority(Majority {})).unwrap().agent else { panic!("actions") };
     assert_eq!(copied[1], ActionId(0));
     let chance = run(&problem, Method::Uniform(Uniform {})).unwrap().history.last().unwrap().training_accuracy;
-    near(chance.unwrap(), (0.5 + 0.0 + 1.0 / 3.0 + 0.5) / 4.0);
+    near(chance.unwrap(), (0.5 + 0.0 + 1.0 / 3.0 + 0.5 + 0.5) / 5.0);
     let fitted = run(&problem, Method::Cloning(Cloning::default())).unwrap();
-    assert!(fitted.certificate.bound_says.contains("1 of 4 demonstrated actions"), "{}", fitted.certificate.bound_says);
+    assert!(fitted.certificate.bound_says.contains("1 of 5 demonstrated actions"), "{}", fitted.certificate.bound_says);
     let last = fitted.history.last().unwrap();
     assert!(last.log_likelihood.unwrap().is_finite() && last.training_accuracy.unwrap() < 0.75);
     let policy = |fitted: &Fitted| {
@@ -210,11 +211,24 @@ fn demonstrated_actions_that_are_not_known() {
     let unmasked = run(&problem, Method::Cloning(Cloning { masked: false, ..Cloning::default() })).unwrap();
     assert!(!unmasked.certificate.bound_says.contains("left out"));
     let shares = policy(&unmasked);
-    assert!(shares.iter().all(|&share| share > 0.0) && shares[3] > 1.0 / 3.0, "{shares:?}");
+    // In the ends, states 2 and 3, nobody decides.
+    assert!(shares[..6].iter().all(|&share| share > 0.0) && shares[3] > 1.0 / 3.0, "{shares:?}");
     let greedy = run(&problem, Method::Cloning(Cloning { most_probable: true, ..Cloning::default() })).unwrap();
     let acting = act(&model, &greedy.agent, &contexts(&model)).unwrap();
     let taken = acting[0][0].policy.actions().unwrap();
     assert!((0..4).all(|s| KNOWN[s * 3 + taken[s].index()]), "{taken:?}");
+
+    for masked in [true, false] {
+        let own = NeuralCloning { masked, ..NeuralCloning::default() };
+        let fitted = run(&problem, Method::NeuralCloning(own)).unwrap();
+        assert_eq!(fitted.certificate.bound_says.contains("1 of 5 demonstrated actions"), masked);
+        let shares = policy(&fitted);
+        if masked {
+            assert!((0..12).all(|pair| shares[pair] == 0.0 || KNOWN[pair]), "{shares:?}");
+        } else {
+            assert!(shares[3] > 0.9, "{shares:?}");
+        }
+    }
 
     let strange = Train::new(vec![seen(&model, &[0, 3], &[2])]);
     let problem = Problem::new(&model, &strange, &Estimator::default()).unwrap();

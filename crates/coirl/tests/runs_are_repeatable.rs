@@ -4,7 +4,8 @@
 mod demonstrated;
 
 use coirl::baselines::{
-    Cloning, FrankWolfe, Majority, MaxMargin, MaximumEntropy, Mwal, NearestContext, Projection, States, Uniform,
+    Cloning, FrankWolfe, Majority, MaxMargin, MaximumEntropy, Mwal, NearestContext, NeuralCloning, Projection, States,
+    Uniform,
 };
 use coirl::demos::{Estimator, SimulatedExpert};
 use coirl::domains::Garnet;
@@ -74,6 +75,8 @@ fn methods() -> Vec<Method> {
         Method::MaximumEntropy(MaximumEntropy::default()),
         Method::MaximumEntropyPerContext(MaximumEntropy::default()),
         Method::Cloning(Cloning::default()),
+        Method::NeuralCloning(NeuralCloning::default()),
+        Method::NeuralCloning(NeuralCloning::paper()),
         Method::Majority(Majority {}),
         Method::NearestContext(NearestContext {}),
         Method::Uniform(Uniform {}),

@@ -133,8 +133,15 @@ impl FitArgs {
         let typed = self.method.seeing_actions((0..problem.len()).all(|i| !problem.trajectories(i).is_empty()));
         let (method, tolerance) = typed.resolve(typed.entry()?, problem.sum_bound()?)?;
         let batch = if let Method::Neural(own) = &method { own.batch } else { self.method.batch() };
-        let per_pass = batch.steps_per_pass(problem.len());
+        let per_pass = match &method {
+            Method::NeuralCloning(own) => own.steps_per_pass(problem)?,
+            _ => batch.steps_per_pass(problem.len()),
+        };
         let steps = self.run.steps.or(self.run.passes.map(|n| n.saturating_mul(per_pass)));
+        let default_steps = match &method {
+            Method::NeuralCloning(own) => Some(own.default_steps(problem)?),
+            _ => None,
+        };
         let mapping = |path: &PathBuf| mapping_of(problem.model(), problem.dimension(), Table::read(path, "mapping")?);
         let settings = Settings {
             seed,
@@ -147,7 +154,7 @@ impl FitArgs {
             initial: self.run.initial.as_ref().map(mapping).transpose()?.map(|mapping| mapping.values().to_vec()),
             record_every: match self.output.record_every {
                 Some(steps) => steps,
-                None => between_records(problem, steps, batch)?,
+                None => between_records(problem, steps.or(default_steps), batch)?,
             },
             ..Settings::new(method)
         };
@@ -232,9 +239,10 @@ pub(crate) fn run(args: &FitArgs, global: &Global) -> Result<Outcome, Failure> {
         (Some(examination), Some(on)) => Some((examination.score(&fitted.agent)?, on)),
         _ => None,
     };
-    let validation_loss =
-        validation.as_ref().zip(fitted.mapping().ok()).map(|(problem, mapping)| problem.unit_loss(mapping.values()));
-    let validation_loss = validation_loss.transpose()?.flatten();
+    let validation_loss = match (&validation, fitted.mapping()) {
+        (Some(problem), Ok(mapping)) => problem.unit_loss(mapping.values())?,
+        _ => recorded_validation_loss(&fitted),
+    };
     let mut files = write_files(&folder, &fitted, entry.name, extra_history)?;
     let own_model = folder.file(LEARNED_MODEL);
     let origin = if learned.is_some() {
@@ -263,6 +271,15 @@ pub(crate) fn run(args: &FitArgs, global: &Global) -> Result<Outcome, Failure> {
     }
     note(global.quiet, &format!("\nwrote {written} to {}", folder.path().display()));
     Ok(Outcome::Done)
+}
+
+/// The validation loss of what was returned, where it has no mapping to compute it from.
+fn recorded_validation_loss(fitted: &Fitted) -> Option<f64> {
+    let mut losses = fitted.history.iter().filter_map(|record| record.validation_loss);
+    match fitted.status {
+        Status::ValidationStalled => losses.reduce(f64::min),
+        _ => losses.next_back(),
+    }
 }
 
 /// Refuses a file that could not be written once everything is learned.

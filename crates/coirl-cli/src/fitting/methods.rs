@@ -3,7 +3,8 @@
 use crate::failure::Failure;
 use clap::{Args, ValueEnum};
 use coirl::baselines::{
-    Cloning, FrankWolfe, Majority, MaxMargin, MaximumEntropy, Mwal, NearestContext, Projection, States, Uniform,
+    Cloning, FrankWolfe, Majority, MaxMargin, MaximumEntropy, Mwal, NearestContext, NeuralCloning, Projection, States,
+    StepDecay, Uniform,
 };
 use coirl::learn::{
     Adaptive, Average, Batch, BatchEllipsoid, Bundle, CuttingPlane, Ellipsoid, EvolutionStep, EvolutionStrategies,
@@ -160,6 +161,10 @@ pub(crate) const METHODS: &[Entry] = &[
             }))
         }),
     ),
+    takes(
+        &[GREEDY, COMPONENTS, UNMASKED],
+        entry("bc-network", "the same by a network, as in the paper", |args, _| args.neural_cloning()),
+    ),
     entry("majority", "baseline: the action seen most often in a state", |args, _| {
         args.plain()?;
         Ok(Method::Majority(Majority {}))
@@ -213,7 +218,7 @@ pub(crate) struct MethodArgs {
     /// Which method; see the table below
     #[arg(long, value_name = "NAME", default_value = METHODS[0].name)]
     method: String,
-    /// Demonstrations per step, in shuffled passes [default: one, in order]
+    /// Demonstrations per step, in shuffled passes [default: one, in order]; for bc-network decisions [default: 32]
     #[arg(long, value_name = "N", conflicts_with = "full_batch")]
     batch_size: Option<usize>,
     /// Draw every mini-batch afresh, so that a demonstration may be drawn twice
@@ -228,7 +233,7 @@ pub(crate) struct MethodArgs {
     /// The theory's constant step, for the number of steps of this run
     #[arg(long, conflicts_with = "step_size")]
     constant_step: bool,
-    /// First step of a schedule in place of the theory's
+    /// First step of a schedule in place of the theory's; for bc-network [default: 1e-3, to zero at the end]
     #[arg(long, value_name = "A", allow_negative_numbers = true)]
     step_size: Option<f64>,
     /// Factor from one step of the schedule to the next [default: 1]
@@ -273,13 +278,13 @@ pub(crate) struct MethodArgs {
     /// Weight of the squared norm in max-entropy [default: 1e-4] and bc [default: 1e-3]
     #[arg(long, value_name = "L", allow_negative_numbers = true)]
     penalty: Option<f64>,
-    /// Components of the dynamics that describe a state to bc [default: at most 64]
+    /// Components of the dynamics that describe a state to bc [default: at most 64] and bc-network [at most 200]
     #[arg(long, value_name = "N")]
     components: Option<usize>,
-    /// Let bc choose among all admissible actions of a state, not among the known ones only
+    /// Let bc and bc-network choose among all admissible actions of a state, not among the known ones only
     #[arg(long)]
     unmasked: bool,
-    /// Take the best action (max-entropy) or the likeliest (bc) instead of drawing one
+    /// Take the best action (max-entropy) or the likeliest (bc, bc-network) instead of drawing one
     #[arg(long)]
     greedy: bool,
     /// Whether single actions are known of every demonstration.
@@ -414,6 +419,25 @@ impl MethodArgs {
             largest_gradient: self.clip,
             batch: if self.batch() == Batch::InOrder { usual.batch } else { self.batch() },
             ..usual
+        }))
+    }
+
+    fn neural_cloning(&self) -> Result<Method, Failure> {
+        if self.step_multiplier.is_some() || self.constant_step || self.average != AverageArg::After {
+            return Err(Failure::refused(format!(
+                "--method {} has no step of a theory and no average; it takes --step-size and --step-decay",
+                self.method
+            )));
+        }
+        let defaults = NeuralCloning::default();
+        Ok(Method::NeuralCloning(NeuralCloning {
+            components: self.components,
+            most_probable: self.greedy,
+            masked: !self.unmasked,
+            step_size: self.step_size.unwrap_or(defaults.step_size),
+            step_decay: self.step_decay.map_or(defaults.step_decay, |factor| StepDecay::Geometric { factor }),
+            batch: if self.batch() == Batch::InOrder { defaults.batch } else { self.batch() },
+            ..defaults
         }))
     }
 

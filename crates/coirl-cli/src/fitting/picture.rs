@@ -28,7 +28,7 @@ pub(crate) fn picture(history: &[Record], title: &str) -> Option<String> {
 fn losses(history: &[Record]) -> Option<(Vec<Plot>, Layout)> {
     let series = [
         ("on the demonstrations", points(history, |record| record.loss)),
-        ("validation", points(history, |record| record.validation_loss)),
+        ("validation", points(history, |record| record.loss.and(record.validation_loss))),
         ("test contexts", points(history, |record| record.score.and_then(|score| score.held_out_loss))),
     ];
     let distances = points(history, |record| record.distance);
@@ -50,7 +50,10 @@ fn losses(history: &[Record]) -> Option<(Vec<Plot>, Layout)> {
 
 /// How well the demonstrated actions are explained.
 fn likelihood(history: &[Record]) -> Option<(Vec<Plot>, Layout)> {
-    let plots = lines([("log-likelihood of an action", points(history, |record| record.log_likelihood))]);
+    let plots = lines([
+        ("log-likelihood of an action", points(history, |record| record.log_likelihood)),
+        ("validation", points(history, |record| record.log_likelihood.and(record.validation_loss).map(|loss| -loss))),
+    ]);
     if plots.is_empty() {
         return None;
     }

@@ -16,6 +16,8 @@ use std::time::Duration;
 const MOST_COLUMNS: usize = 8;
 /// Longest name of a method that fits among the numbers.
 const LONGEST_NAME: usize = 15;
+/// Longest kind of agent that leaves room for remarks.
+const LONGEST_KIND: usize = 10;
 /// Longest mapping that is printed.
 const MOST_ROWS: usize = 12;
 
@@ -112,9 +114,13 @@ impl<'a> Report<'a> {
                 Objective::Likelihood { .. } => row("objective", "likelihood".into(), "of the demonstrated actions"),
             }
         }
-        row("agent", self.agent.into(), &agent_in_words(&self.fitted.agent));
+        let short_kind = if self.agent.len() <= LONGEST_KIND { self.agent } else { "" };
+        row("agent", short_kind.into(), &agent_in_words(&self.fitted.agent));
         let on = self.scored_on.as_deref().unwrap_or_default();
         match (self.score, self.validation_loss) {
+            (_, Some(loss)) if matches!(self.fitted.agent, Agent::ClonedNetwork(_)) => {
+                row("validation", short(loss), "−log-likelihood of a held-out decision");
+            }
             // Without a mapping there is no loss, held out or not.
             _ if self.mapping.is_none() => {}
             (Some(score), _) if on.ends_with("learned from") => {
@@ -124,7 +130,7 @@ impl<'a> Report<'a> {
             (None, Some(loss)) => row("held-out loss", short(loss), "on the validation demonstrations"),
             (None, None) => row("held-out loss", "–".into(), "give --true-mapping or --validation"),
         }
-        if let (Some(_), Some(loss)) = (self.score, self.validation_loss) {
+        if let (Some(_), Some(_), Some(loss)) = (&self.mapping, self.score, self.validation_loss) {
             row("validation loss", short(loss), "on the validation demonstrations");
         }
         if self.fitted.mapping().is_ok_and(|mapping| mapping.values().iter().all(|w| *w == 0.0)) {
@@ -206,6 +212,7 @@ pub(crate) fn agent_in_words(agent: &Agent) -> String {
         Agent::Soft(_) => "good actions more often than others".into(),
         Agent::Nearest(_) => "by the reward of the nearest one".into(),
         Agent::Cloned(_) => "draws actions by their scores".into(),
+        Agent::ClonedNetwork(_) => "cloned: scores actions by a network".into(),
         Agent::Copied(_) => "as was seen in the nearest one".into(),
         Agent::Fixed(_) => "the same in every context".into(),
         Agent::Uniform => "any known action".into(),

@@ -8,10 +8,11 @@
 //! context the products with c̃ fold into a constant and a slope per action, so that a policy costs one product per state, action
 //! in question and state input.
 
+use super::choice::{Choice, scores};
 use crate::error::{Error, Result, check_finite, check_length};
 use crate::model::{Cmdp, Context};
 use crate::network::Standardisation;
-use crate::plan::{Policy, log_softmax};
+use crate::plan::Policy;
 
 /// The inputs of the scores: how many there are and in which order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,26 +68,12 @@ impl Inputs {
     }
 }
 
-/// How an action is chosen by its score.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Choice {
-    /// Among the known actions of a state only; else among all admissible ones.
-    pub masked: bool,
-    /// The likeliest (the lowest of equals) instead of one drawn.
-    pub most_probable: bool,
-}
-
-/// Scores of one state's admissible actions, from folded coefficients; −∞ where an action is masked.
-pub(crate) fn scores(model: &Cmdp, state: usize, masked: bool, folded: &[f64], state_inputs: &[f64]) -> Vec<f64> {
-    let (pairs, width) = (model.pairs(), 1 + state_inputs.len());
-    let score = |pair: usize| {
-        if masked && !model.is_known(pair) {
-            return f64::NEG_INFINITY;
-        }
-        let own = &folded[pairs.action(pair).index() * width..][..width];
+/// θ_a · x of an action, from folded coefficients.
+pub(crate) fn linear(folded: &[f64], state_inputs: &[f64]) -> impl Fn(usize) -> f64 {
+    move |action| {
+        let own = &folded[action * (1 + state_inputs.len())..][..1 + state_inputs.len()];
         own[0] + own[1..].iter().zip(state_inputs).map(|(w, x)| w * x).sum::<f64>()
-    };
-    pairs.of_state(state).map(score).collect()
+    }
 }
 
 /// The model of the actions, for the states it was fitted in.
@@ -173,19 +160,7 @@ impl ClonedPolicy {
         check_length("actions of the cloned policy", pairs.n_actions(), self.n_actions)?;
         let folded = self.inputs.fold(&self.coefficients, &self.context.of(c));
         let rows = self.state_inputs.chunks_exact(self.inputs.n_state_inputs).enumerate();
-        let each = rows.map(|(s, x)| scores(model, s, self.choice.masked, &folded, x));
-        if self.choice.most_probable {
-            let best = |(s, own): (usize, Vec<f64>)| {
-                let at = (1..own.len()).fold(0, |best, i| if own[i] > own[best] { i } else { best });
-                pairs.action(pairs.of_state(s).start + at)
-            };
-            return Ok(Policy::Stationary(each.enumerate().map(best).collect()));
-        }
-        let mut probabilities = Vec::with_capacity(pairs.len());
-        for mut own in each {
-            log_softmax(&mut own, 1.0);
-            probabilities.extend(own.iter().map(|log| log.exp()));
-        }
-        Ok(Policy::Stochastic(probabilities))
+        let each = rows.map(|(s, x)| scores(model, s, self.choice.masked, linear(&folded, x)));
+        Ok(self.choice.policy(model, each))
     }
 }

@@ -1,13 +1,18 @@
 //! What was learned, as a way to act: by planning for a reward, or otherwise. [`crate::evaluate::act`] turns it into policies.
 
+mod choice;
 mod cloned;
+mod cloned_network;
 mod habits;
 mod known_contexts;
 mod mixture;
 mod soft;
 
-pub(crate) use cloned::scores;
-pub use cloned::{Choice, ClonedPolicy, Inputs};
+pub use choice::Choice;
+pub(crate) use choice::scores;
+pub(crate) use cloned::linear;
+pub use cloned::{ClonedPolicy, Inputs};
+pub use cloned_network::ClonedNetwork;
 pub use habits::NearestActions;
 pub use known_contexts::KnownContexts;
 pub use mixture::Mixture;
@@ -32,6 +37,8 @@ pub enum Agent {
     Nearest(NearestWeights),
     /// Scores the actions by context and state.
     Cloned(ClonedPolicy),
+    /// The same by a network.
+    ClonedNetwork(ClonedNetwork),
     /// Does what was done in the nearest context that was seen.
     Copied(NearestActions),
     /// Takes one action per state, whatever the context.
@@ -50,6 +57,7 @@ impl Agent {
             Agent::Soft(_) => "soft",
             Agent::Nearest(_) => "nearest",
             Agent::Cloned(_) => "cloned",
+            Agent::ClonedNetwork(_) => "cloned_network",
             Agent::Copied(_) => "copied",
             Agent::Fixed(_) => "fixed",
             Agent::Uniform => "uniform",

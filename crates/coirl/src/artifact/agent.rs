@@ -2,7 +2,8 @@
 
 use super::safetensors::{Tensor, TensorFile, Values};
 use crate::agent::{
-    Agent, Choice, ClonedPolicy, Inputs, KnownContexts, Mixture, NearestActions, NearestWeights, SoftMapping,
+    Agent, Choice, ClonedNetwork, ClonedPolicy, Inputs, KnownContexts, Mixture, NearestActions, NearestWeights,
+    SoftMapping,
 };
 use crate::error::Result;
 use crate::mapping::{LinearMapping, NeuralMapping};
@@ -38,6 +39,9 @@ pub(super) enum AgentHeader {
         #[serde(default)]
         masked: bool,
     },
+    /// The tensors of [`AgentHeader::Neural`], whose inputs are those of the context, then those of the state, and `state_inputs`,
+    /// F64 `[states, m]`.
+    ClonedNetwork { architecture: Architecture, dimension: usize, states: usize, most_probable: bool, masked: bool },
     /// `contexts`, F64 `[n, d]`, and `actions`, U32 `[n, states]`.
     Copied { dimension: usize, contexts: usize, states: usize },
     /// `actions`, U32 `[states]`.
@@ -55,7 +59,9 @@ impl AgentHeader {
             | AgentHeader::Mixed { dimension, n_features, .. }
             | AgentHeader::Soft { dimension, n_features, .. }
             | AgentHeader::Nearest { dimension, n_features, .. } => (Some(dimension), Some(n_features)),
-            AgentHeader::Cloned { dimension, .. } | AgentHeader::Copied { dimension, .. } => (Some(dimension), None),
+            AgentHeader::Cloned { dimension, .. }
+            | AgentHeader::ClonedNetwork { dimension, .. }
+            | AgentHeader::Copied { dimension, .. } => (Some(dimension), None),
             AgentHeader::Fixed { .. } | AgentHeader::Uniform {} => (None, None),
         }
     }
@@ -71,19 +77,7 @@ pub(super) fn to_tensors(agent: &Agent) -> (AgentHeader, Vec<Tensor<'_>>) {
         }
         Agent::Neural(mapping) => {
             let network = mapping.network();
-            let (architecture, standard) = (network.architecture().clone(), network.standardisation());
-            let single = |name: &str, values| Tensor {
-                name: name.into(),
-                shape: vec![<[f32]>::len(values)],
-                values: Values::F32(Cow::Borrowed(values)),
-            };
-            let tensors = vec![
-                numbers("input_shift", &[architecture.inputs], &standard.shift),
-                numbers("input_scale", &[architecture.inputs], &standard.scale),
-                single("parameters", network.parameters()),
-                single("statistics", network.statistics()),
-            ];
-            (AgentHeader::Neural { architecture }, tensors)
+            (AgentHeader::Neural { architecture: network.architecture().clone() }, of_network(network))
         }
         Agent::Mixed(mixture) => {
             let first = &mixture.mappings()[0];
@@ -125,6 +119,14 @@ pub(super) fn to_tensors(agent: &Agent) -> (AgentHeader, Vec<Tensor<'_>>) {
                 AgentHeader::Cloned { dimension, state_inputs, interactions, states, actions, most_probable, masked };
             (header, tensors)
         }
+        Agent::ClonedNetwork(cloned) => {
+            let (architecture, states) = (cloned.network().architecture().clone(), cloned.n_states());
+            let (dimension, Choice { masked, most_probable }) = (cloned.dimension(), cloned.choice());
+            let mut tensors = of_network(cloned.network());
+            let shape = [states, architecture.inputs - dimension];
+            tensors.push(numbers("state_inputs", &shape, cloned.state_inputs()));
+            (AgentHeader::ClonedNetwork { architecture, dimension, states, most_probable, masked }, tensors)
+        }
         Agent::Copied(copied) => {
             let (known, states) = (copied.contexts(), copied.n_states());
             let (contexts, dimension) = (known.len(), known.dimension());
@@ -145,9 +147,33 @@ fn numbers<'a>(name: &str, shape: &[usize], values: &'a [f64]) -> Tensor<'a> {
     Tensor { name: name.into(), shape: shape.to_vec(), values: Values::F64(Cow::Borrowed(values)) }
 }
 
+fn of_network(network: &Network) -> Vec<Tensor<'_>> {
+    let standard = network.standardisation();
+    let single = |name: &str, values| Tensor {
+        name: name.into(),
+        shape: vec![<[f32]>::len(values)],
+        values: Values::F32(Cow::Borrowed(values)),
+    };
+    vec![
+        numbers("input_shift", &[standard.shift.len()], &standard.shift),
+        numbers("input_scale", &[standard.scale.len()], &standard.scale),
+        single("parameters", network.parameters()),
+        single("statistics", network.statistics()),
+    ]
+}
+
 fn chosen(shape: &[usize], actions: &[ActionId]) -> Tensor<'static> {
     let actions: Vec<u32> = actions.iter().map(|action| action.0).collect();
     Tensor { name: "actions".into(), shape: shape.to_vec(), values: Values::U32(Cow::Owned(actions)) }
+}
+
+fn network(architecture: &Architecture, tensors: &mut TensorFile) -> Result<Network> {
+    architecture.check()?;
+    let shift = tensors.tensor("input_shift", &[architecture.inputs])?;
+    let standard = Standardisation { shift, scale: tensors.tensor("input_scale", &[architecture.inputs])? };
+    let parameters = tensors.tensor("parameters", &[architecture.n_parameters()])?;
+    let statistics = tensors.tensor("statistics", &[architecture.n_statistics()])?;
+    Network::new(architecture.clone(), standard, parameters, statistics)
 }
 
 /// The agent of a file.
@@ -158,13 +184,7 @@ pub(super) fn from_tensors(header: &AgentHeader, tensors: &mut TensorFile) -> Re
             Ok(Agent::Planned(LinearMapping::new(dimension, n_features, values)?))
         }
         AgentHeader::Neural { ref architecture } => {
-            architecture.check()?;
-            let shift = tensors.tensor("input_shift", &[architecture.inputs])?;
-            let standard = Standardisation { shift, scale: tensors.tensor("input_scale", &[architecture.inputs])? };
-            let parameters = tensors.tensor("parameters", &[architecture.n_parameters()])?;
-            let statistics = tensors.tensor("statistics", &[architecture.n_statistics()])?;
-            let network = Network::new(architecture.clone(), standard, parameters, statistics)?;
-            Ok(Agent::Neural(NeuralMapping::new(network)))
+            Ok(Agent::Neural(NeuralMapping::new(network(architecture, tensors)?)))
         }
         AgentHeader::Mixed { dimension, n_features, mappings } => {
             let shares = tensors.matrix("shares", mappings)?;
@@ -190,6 +210,13 @@ pub(super) fn from_tensors(header: &AgentHeader, tensors: &mut TensorFile) -> Re
             let coefficients = tensors.tensor("coefficients", &[actions, inputs.len()])?;
             let choice = Choice { masked, most_probable };
             Ok(Agent::Cloned(ClonedPolicy::new(inputs, context, of_states, coefficients, choice)?))
+        }
+        AgentHeader::ClonedNetwork { ref architecture, dimension, states, most_probable, masked } => {
+            let network = network(architecture, tensors)?;
+            let shape = [states, architecture.inputs.saturating_sub(dimension)];
+            let of_states = tensors.tensor("state_inputs", &shape)?;
+            let choice = Choice { masked, most_probable };
+            Ok(Agent::ClonedNetwork(ClonedNetwork::new(dimension, network, of_states, choice)?))
         }
         AgentHeader::Copied { dimension, contexts, states } => {
             let known = KnownContexts::new(dimension, tensors.tensor("contexts", &[contexts, dimension])?)?;

@@ -5,19 +5,17 @@
 //! ```
 //!
 //! over the known actions of a state (or, unmasked, over all that are admissible). Whoever keeps to the known actions gives any other
-//! probability zero whatever θ: a demonstrated action that is not known says nothing about θ, and is left out and counted.
+//! probability zero whatever θ: a demonstrated action that is not known says nothing about θ, and is left out and counted. Nor does
+//! one in a state with a single choice or without a way out: neither is a decision.
 //!
-//! The inputs are those of the paper's remark on contextual cloning: the context, the features of the state, and principal components
-//! of the state's dynamics; see [`crate::agent::ClonedPolicy`] for how they are put together. Features of states and actions
-//! are averaged over the actions in question. Where the dynamics depend on the context, the components are those of
-//! the kernel of the mean training context. Inputs are standardised by their mean and deviation over what was seen in training; an input
-//! that never varied there is left out of use. The constant of each action is not penalised. The objective is convex and
-//! minimised by L-BFGS; a step costs one product per visited state, action and input.
+//! The inputs are the context and [what is known of the state](super::state_inputs); see [`crate::agent::ClonedPolicy`] for how they
+//! are put together. The constant of each action is not penalised. The objective is convex and minimised by L-BFGS; a step
+//! costs one product per visited state, action and input.
 
 use super::lbfgs::{Evaluation, Lbfgs};
 use super::maximum_entropy::{ActionFit, check_penalty};
-use super::principal_components::PrincipalComponents;
-use crate::agent::{Agent, Choice, ClonedPolicy, Inputs, scores};
+use super::state_inputs::StateInputs;
+use crate::agent::{Agent, Choice, ClonedPolicy, Inputs, linear, scores};
 use crate::error::{Error, Result, check_positive};
 use crate::learn::{Algorithm, DemonstratedActions, Problem, Run, Step, dot, largest};
 use crate::network::Standardisation;
@@ -27,11 +25,8 @@ use std::sync::OnceLock;
 
 /// Iterations where nothing is said.
 const STEPS: u64 = 500;
-/// Components where nothing is said: as many as explain this share of the variance, at most so many.
-const EXPLAINED: f64 = 0.95;
+/// Components where nothing is said, at most: every one is multiplied with every number of a context.
 const MOST_COMPONENTS: usize = 64;
-/// State inputs beyond this many numbers are refused.
-const MAX_STATE_INPUTS: usize = 1 << 28;
 
 /// Settings of behavioural cloning.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -64,14 +59,6 @@ impl Default for Cloning {
     }
 }
 
-impl Cloning {
-    /// The demonstrated actions that the model of the actions can explain.
-    fn explained(&self, problem: &Problem<'_>) -> Result<DemonstratedActions> {
-        let all = DemonstratedActions::needed(problem, "cloning")?;
-        if self.masked { all.known(problem.model()) } else { Ok(all) }
-    }
-}
-
 /// The demonstrations as the objective sees them; a function of problem and settings.
 #[derive(Debug)]
 struct Design {
@@ -79,46 +66,21 @@ struct Design {
     context: Standardisation,
     /// c̃ of every demonstration.
     contexts: Vec<Vec<f64>>,
-    /// s̃ of every state, row by row.
-    state_inputs: Vec<f64>,
+    states: StateInputs,
 }
 
 impl Design {
-    fn new(own: &Cloning, problem: &Problem<'_>, actions: &DemonstratedActions) -> Result<Self> {
-        let (model, d) = (problem.model(), problem.dimension());
+    fn new(own: &Cloning, problem: &Problem<'_>, decisions: &DemonstratedActions) -> Result<Self> {
+        let d = problem.context(0).values().len();
         let raw_contexts = problem.all_contexts();
         let alike = std::iter::repeat_n(1.0, problem.len());
         let context = Standardisation::fitted(d, raw_contexts.chunks_exact(d).zip(alike));
-        let mut mean = vec![0.0; d];
-        for row in raw_contexts.chunks_exact(d) {
-            mean.iter_mut().zip(row).for_each(|(sum, x)| *sum += x / problem.len() as f64);
-        }
-        let typical = model.mdp(&model.context_space().context(mean)?)?;
-        let (most, share) = own.components.map_or((MOST_COMPONENTS, EXPLAINED), |n| (n, 1.0));
-        let components = PrincipalComponents::of_dynamics(typical.kernel(), most, share)?;
-        let (k, m) = (model.n_features(), model.n_features() + components.len());
-        let count = model.n_states().saturating_mul(m);
-        if count > MAX_STATE_INPUTS {
-            return Err(Error::TooLarge { what: "states × inputs of cloning", count, limit: MAX_STATE_INPUTS });
-        }
-        let mut raw = vec![0.0; count];
-        for (s, row) in raw.chunks_exact_mut(m).enumerate() {
-            let pairs = model.pairs().of_state(s).filter(|&pair| !own.masked || model.is_known(pair));
-            let share = 1.0 / pairs.clone().count() as f64;
-            pairs.for_each(|pair| model.features().add_scaled(s, pair, share, &mut row[..k]));
-            row[k..].copy_from_slice(&components.scores[s * components.len()..(s + 1) * components.len()]);
-        }
-        let mut visits = vec![0.0; model.n_states()];
-        for i in 0..problem.len() {
-            let seen = actions.of_demonstration(i);
-            seen.iter().for_each(|&(pair, n)| visits[model.pairs().state(pair).index()] += n);
-        }
-        let standard = Standardisation::fitted(m, raw.chunks_exact(m).zip(visits));
+        let states = StateInputs::new(problem, decisions, own.components, MOST_COMPONENTS, own.masked)?;
         Ok(Self {
-            inputs: Inputs { dimension: d, n_state_inputs: m, interactions: own.interactions },
+            inputs: Inputs { dimension: d, n_state_inputs: states.width, interactions: own.interactions },
             contexts: raw_contexts.chunks_exact(d).map(|row| context.of(row)).collect(),
             context,
-            state_inputs: raw.chunks_exact(m).flat_map(|row| standard.of(row)).collect(),
+            states,
         })
     }
 
@@ -138,8 +100,8 @@ impl Design {
         let same_state = |a: &(usize, f64), b: &(usize, f64)| pairs.state(a.0) == pairs.state(b.0);
         for seen in actions.of_demonstration(index).chunk_by(same_state) {
             let s = pairs.state(seen[0].0).index();
-            let x = &self.state_inputs[s * m..(s + 1) * m];
-            let mut logs = scores(problem.model(), s, own.masked, &folded, x);
+            let x = self.states.of(s);
+            let mut logs = scores(problem.model(), s, own.masked, linear(&folded, x));
             log_softmax(&mut logs, 1.0);
             let first = pairs.of_state(s).start;
             let visits: f64 = seen.iter().map(|entry| entry.1).sum();
@@ -213,7 +175,7 @@ impl Algorithm for State {
             let reason = "cloning learns no mapping to start from";
             return Err(Error::InvalidSetting { name: "initial", value: "a mapping".into(), reason });
         }
-        let actions = own.explained(problem)?;
+        let actions = DemonstratedActions::decisions(problem, own.masked)?;
         let design = Design::new(own, problem, &actions)?;
         let start = vec![0.0; problem.model().n_actions() * design.inputs.len()];
         let at = design.objective(own, problem, &actions, &start);
@@ -221,7 +183,7 @@ impl Algorithm for State {
     }
 
     fn step(&mut self, own: &Cloning, problem: &Problem<'_>, _run: Run) -> Result<Step> {
-        let actions = own.explained(problem)?;
+        let actions = DemonstratedActions::decisions(problem, own.masked)?;
         self.design(problem, &actions)?;
         let Self { optimiser, design, .. } = self;
         let accepted = match design.get() {
@@ -247,11 +209,11 @@ impl Algorithm for State {
     }
 
     fn agent(&self, problem: &Problem<'_>) -> Result<Agent> {
-        let design = self.design(problem, &self.settings.explained(problem)?)?;
+        let design = self.design(problem, &DemonstratedActions::decisions(problem, self.settings.masked)?)?;
         Ok(Agent::Cloned(ClonedPolicy::new(
             design.inputs,
             design.context.clone(),
-            design.state_inputs.clone(),
+            design.states.values.clone(),
             self.optimiser.point.clone(),
             Choice { masked: self.settings.masked, most_probable: self.settings.most_probable },
         )?))
@@ -263,10 +225,9 @@ impl Algorithm for State {
 
     fn bound(&self, own: &Cloning, problem: &Problem<'_>, _steps: u64) -> Result<(Option<f64>, String)> {
         let mut says = "a cloned policy has no reward: nothing bounds what it loses".to_owned();
-        let actions = own.explained(problem)?;
-        if actions.left_out() > 0.0 {
-            let (out, all) = (actions.left_out(), actions.total() + actions.left_out());
-            says.push_str(&format!("; {out} of {all} demonstrated actions are not known and were left out"));
+        let actions = DemonstratedActions::decisions(problem, own.masked)?;
+        if let Some(left_out) = actions.left_out_in_words() {
+            says.push_str(&format!("; {left_out}"));
         }
         Ok((None, says))
     }

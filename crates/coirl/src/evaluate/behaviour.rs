@@ -61,6 +61,7 @@ pub(super) fn behaviours(
             }
         },
         Agent::Cloned(cloned) => each(&|context| cloned.policy(model, context)),
+        Agent::ClonedNetwork(cloned) => each(&|context| cloned.policy(model, context)),
         Agent::Copied(copied) => each(&|context| Policy::stationary(model.pairs(), copied.actions(context)?.to_vec())),
         Agent::Fixed(actions) => following(model, contexts, &[Policy::stationary(model.pairs(), actions.clone())?]),
         Agent::Uniform => following(model, contexts, &[model.random_policy()]),

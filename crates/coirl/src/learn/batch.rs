@@ -28,7 +28,7 @@ pub enum Batch {
 }
 
 impl Batch {
-    pub(super) fn check(self) -> Result<()> {
+    pub(crate) fn check(self) -> Result<()> {
         match self {
             Batch::WithReplacement { size } | Batch::WithoutReplacement { size } => check_count("batch size", size),
             Batch::InOrder | Batch::Full => Ok(()),
@@ -36,7 +36,7 @@ impl Batch {
     }
 
     /// The demonstrations of a step (from 1), a function of seed and step alone.
-    pub(super) fn indices(self, n: usize, step: u64, seed: u64) -> Vec<usize> {
+    pub(crate) fn indices(self, n: usize, step: u64, seed: u64) -> Vec<usize> {
         let t = step - 1;
         match self {
             Batch::InOrder => vec![(t % n as u64) as usize],
@@ -61,7 +61,7 @@ impl Batch {
     }
 
     /// How many of n demonstrations the first `steps` steps have looked at, at most.
-    pub(super) fn seen(self, n: usize, steps: u64) -> u64 {
+    pub(crate) fn seen(self, n: usize, steps: u64) -> u64 {
         let size = match self {
             Batch::InOrder => 1,
             Batch::Full => n,

@@ -13,7 +13,9 @@ use super::record::{Checkpoint, Fitted, GameValue, Patience, Record, Recorder, R
 use super::replay;
 use super::settings::{Method, Settings};
 use crate::agent::Agent;
-use crate::baselines::{CloningState, MaximumEntropyPerContextState, MaximumEntropyState, TrivialState};
+use crate::baselines::{
+    CloningState, MaximumEntropyPerContextState, MaximumEntropyState, NeuralCloningState, TrivialState,
+};
 use crate::baselines::{frank_wolfe, max_margin, mwal, projection};
 use crate::error::{Error, Result, check_finite, check_length};
 use crate::evaluate::Examination;
@@ -47,6 +49,21 @@ pub(crate) trait Algorithm: Sized + Serialize + DeserializeOwned {
     /// The loss on all demonstrations of what would be returned now, whatever its scale; none where it has none.
     fn unit_loss(&self, problem: &Problem<'_>) -> Result<Option<f64>> {
         self.mapping().map_or(Ok(None), |mapping| problem.unit_loss(&mapping))
+    }
+
+    /// Mean log-probability and mean probability of the demonstrated actions, for methods whose steps look at a few of them only.
+    fn explained_actions(&self, _problem: &Problem<'_>) -> Result<Option<(f64, f64)>> {
+        Ok(None)
+    }
+
+    /// Whether there is something to stop by on validation demonstrations.
+    fn can_be_validated(&self) -> bool {
+        self.has_loss()
+    }
+
+    /// What a run is stopped by on validation demonstrations: the loss unless the method says otherwise.
+    fn validation_loss(&self, _problem: &Problem<'_>, validation: &Problem<'_>) -> Result<Option<f64>> {
+        self.unit_loss(validation)
     }
 
     /// How to act, were the run to end now: by planning for the mapping unless the method says otherwise.
@@ -176,6 +193,7 @@ fn dispatch(
         Method::MaximumEntropy(own) => run!(MaximumEntropyState, own),
         Method::MaximumEntropyPerContext(own) => run!(MaximumEntropyPerContextState, own),
         Method::Cloning(own) => run!(CloningState, own),
+        Method::NeuralCloning(own) => run!(NeuralCloningState, own),
         Method::Majority(own) => run!(TrivialState<_>, own),
         Method::NearestContext(own) => run!(TrivialState<_>, own),
         Method::Uniform(own) => run!(TrivialState<_>, own),
@@ -330,15 +348,15 @@ impl<S> Driver<'_, '_, S> {
     /// Refuses to stop by a loss that the method does not have.
     fn check_has_loss<A: Algorithm>(&self, state: &A) -> Result<()> {
         let stop = &self.settings.stop;
-        let rule = stop.loss.map(|loss| ("stop.loss", loss.to_string()));
-        let rule = rule.or(stop.patience.map(|patience| ("stop.patience", patience.to_string())));
-        match rule {
-            Some((name, value)) if !state.has_loss() => Err(Error::InvalidSetting {
+        let by_loss = stop.loss.filter(|_| !state.has_loss()).map(|loss| ("stop.loss", loss.to_string()));
+        let by_patience = stop.patience.filter(|_| !state.can_be_validated());
+        match by_loss.or(by_patience.map(|patience| ("stop.patience", patience.to_string()))) {
+            Some((name, value)) => Err(Error::InvalidSetting {
                 name,
                 value,
                 reason: "the method learns no mapping, which alone has a loss",
             }),
-            _ => Ok(()),
+            None => Ok(()),
         }
     }
 
@@ -351,9 +369,12 @@ impl<S> Driver<'_, '_, S> {
         let before = self.problem.planner_calls();
         if self.settings.record_loss && self.problem.has_demonstrations() {
             record.loss = state.unit_loss(self.problem)?;
+            if let Some((log_likelihood, accuracy)) = state.explained_actions(self.problem)? {
+                (record.log_likelihood, record.training_accuracy) = (Some(log_likelihood), Some(accuracy));
+            }
         }
         if let Some(validation) = self.watch.validation {
-            record.validation_loss = state.unit_loss(validation)?;
+            record.validation_loss = state.validation_loss(self.problem, validation)?;
         }
         if let Some(examination) = self.watch.examination {
             record.score = Some(examination.score(&state.agent(self.problem)?)?);

@@ -32,16 +32,17 @@ const PASSES: u64 = 5;
 /// What is left of the first step at the last, where nothing is said.
 const LAST_SHARE: f64 = 0.05;
 
-/// The hidden layers of the network.
+/// The hidden layers of a network: of one from context to reward, or of one that clones.
 #[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Hidden {
-    /// The widths of [`Architecture::simulator`] without batch normalisation, which mini-batches of a few dozen contexts do not gain from.
+    /// The widths of [`Architecture::simulator`] without batch normalisation, which mini-batches of a few dozen contexts do not gain from;
+    /// for cloning [`Architecture::cloning_simulator`].
     #[default]
     Plain,
-    /// [`Architecture::simulator`].
+    /// [`Architecture::simulator`], or [`Architecture::cloning_simulator`].
     Simulator,
-    /// [`Architecture::real_life`].
+    /// [`Architecture::real_life`], or [`Architecture::cloning_real_life`].
     RealLife,
     /// These layers.
     Layers(Vec<Layer>),
@@ -255,14 +256,7 @@ impl Algorithm for State {
         network.take_statistics(&pass, rows.len());
         let descent = own.descent(run.last);
         self.progress.step(&descent, run.step, &mut self.gradient, network.parameters_mut());
-        if let Some(value) = network.parameters().iter().find(|x| !x.is_finite()) {
-            let reason = "the network diverged; choose shorter steps or a largest gradient";
-            return Err(Error::InvalidSetting {
-                name: "step size",
-                value: format!("{} ({value})", own.step_size),
-                reason,
-            });
-        }
+        network.check_after_steps_from(own.step_size)?;
         problem.spent(planned, began.elapsed() - planned);
         Ok(Step {
             batch_loss: Some(value),

@@ -10,7 +10,7 @@ use super::mirror_descent::MirrorDescent;
 use super::neural::Neural;
 use super::replay::{ReplayedDescent, ReplayedEvolution};
 use crate::baselines::{
-    Cloning, FrankWolfe, Majority, MaxMargin, MaximumEntropy, Mwal, NearestContext, Projection, Uniform,
+    Cloning, FrankWolfe, Majority, MaxMargin, MaximumEntropy, Mwal, NearestContext, NeuralCloning, Projection, Uniform,
 };
 use crate::error::{Error, Result};
 
@@ -52,6 +52,8 @@ pub enum Method {
     MaximumEntropyPerContext(MaximumEntropy),
     /// Behavioural cloning.
     Cloning(Cloning),
+    /// Behavioural cloning by a network, as in the paper.
+    NeuralCloning(NeuralCloning),
     /// The action taken most often in a state.
     Majority(Majority),
     /// The action taken most often in a state of the nearest context.

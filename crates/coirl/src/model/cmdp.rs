@@ -288,7 +288,7 @@ impl<'a> Mdp<'a> {
     }
 
     /// The same process from a start whose weights may be negative: for sums over starts that are solved at once.
-    pub(crate) fn from_signed_start(mut self, start: &[f64]) -> Self {
+    pub(crate) fn with_signed_start(mut self, start: &[f64]) -> Self {
         debug_assert_eq!(start.len(), self.n_states());
         self.initial = Cow::Owned(start.to_vec());
         self

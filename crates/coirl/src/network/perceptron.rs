@@ -160,6 +160,18 @@ impl Network {
         }
     }
 
+    /// Refuses what is left of a network after steps that were too long.
+    pub(crate) fn check_after_steps_from(&self, step_size: f64) -> Result<()> {
+        match self.parameters.iter().find(|x| !x.is_finite()) {
+            None => Ok(()),
+            Some(value) => Err(Error::InvalidSetting {
+                name: "step size",
+                value: format!("{step_size} ({value})"),
+                reason: "the network diverged; choose shorter steps or a largest gradient",
+            }),
+        }
+    }
+
     /// The parameters, to be changed.
     pub(crate) fn parameters_mut(&mut self) -> &mut [f32] {
         Arc::<Vec<f32>>::make_mut(&mut self.parameters)

@@ -144,7 +144,7 @@ pub fn feature_expectations(mdp: &Mdp<'_>, policy: &Policy) -> Result<Vec<f64>> 
 /// policies and the criteria with a sum.
 pub(crate) fn feature_expectations_from(mdp: &Mdp<'_>, start: &[f64], policy: &Policy) -> Result<Vec<f64>> {
     check_length("start", mdp.n_states(), start.len())?;
-    feature_expectations(&mdp.clone().from_signed_start(start), policy)
+    feature_expectations(&mdp.clone().with_signed_start(start), policy)
 }
 
 /// ψ^π(s), the feature expectations from every state: row-major `[n_states, n_features]`. One linear system per feature;
