@@ -54,6 +54,7 @@ impl NetworkReport {
         match with.len() {
             0 => format!("no {what}"),
             n if n == hidden.len() => format!("{what} in every hidden layer"),
+            1 => format!("{what} in hidden layer {}", with.join("")),
             _ => format!("{what} in hidden layers {}", with.join(", ")),
         }
     }

@@ -137,10 +137,9 @@ fn a_network_is_explained_as_far_as_it_goes() {
     // Two numbers more per normalised unit than there are inputs, one more for the others.
     assert_eq!(info["network"]["parameters"], 6 * 5 + 4 * 7 + 3 * 5);
     let page = text(folder.coirl("info fit/fitted.safetensors").success());
-    for words in ["3 → 6 → 4 → 3", "73 parameters", "batch normalisation in hidden layers 1", "length 1"] {
+    for words in ["3 → 6 → 4 → 3", "73 parameters", "batch normalisation in hidden layer 1", "length 1"] {
         assert!(page.contains(words), "{words}: {page}");
     }
-    assert!(page.lines().all(|line| line.starts_with("  data") || line.chars().count() <= 80), "{page}");
 
     let page = text(folder.coirl("explain fit --folds 2 --quiet").success());
     let words = ["no matrix W", "In the mean of the contexts", "all fields", "rather than", "Does the context help?"];

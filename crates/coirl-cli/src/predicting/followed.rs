@@ -16,7 +16,7 @@ use std::io::Write;
 
 /// Why there is no bound.
 const NO_BOUND: &str = "none; bounds are of agents that plan for a mapping";
-/// Actions of a state before the rest is only hinted at.
+/// Actions of a state before the rest is only counted.
 const MOST_ACTIONS: usize = 3;
 
 /// The answers of an agent.
@@ -171,9 +171,9 @@ impl<'a> Followed<'a> {
         }
         text::pair(out, "bound", NO_BOUND)?;
         if self.states.is_some() || self.model.n_states() <= MOST_ROWS {
-            let row = |state: usize| vec![state.to_string(), self.actions_in_words(answer, state)];
+            let rows = self.asked().into_iter().flat_map(|state| self.rows(answer, state)).collect();
             writeln!(out)?;
-            text::table(out, &["state", "action"], &[0], self.asked().into_iter().map(row).collect())?;
+            text::table(out, &["state", "action", "probability"], &[0, 2], rows)?;
         }
         Ok(())
     }
@@ -188,7 +188,7 @@ impl<'a> Followed<'a> {
         let row = |(i, answer): (usize, &Answer)| {
             let mut row = vec![i.to_string(), word(answer.kind()).into()];
             row.extend(answer.value.map(short));
-            row.extend(states.iter().map(|&state| self.actions_in_words(answer, state)));
+            row.extend(states.iter().map(|&state| self.likeliest_in_words(answer, state)));
             row
         };
         let rows = self.answers.iter().enumerate().take(MOST_ROWS).map(row).collect();
@@ -217,16 +217,28 @@ impl<'a> Followed<'a> {
         }
     }
 
-    /// "0 keep", or "0 keep 0.7, 1 left 0.3".
-    fn actions_in_words(&self, answer: &Answer, state: usize) -> String {
+    /// The actions of a state, the likeliest first and the rest only counted.
+    fn rows(&self, answer: &Answer, state: usize) -> Vec<Vec<String>> {
         let actions = answer.actions(self.model, state);
-        if let [(action, _)] = actions[..] {
-            return action_name(self.model, action);
+        let row = |(i, &(action, p)): (usize, &(usize, f64))| {
+            let place = if i == 0 { state.to_string() } else { String::new() };
+            vec![place, action_name(self.model, action), short(p)]
+        };
+        let mut rows: Vec<Vec<String>> = actions.iter().take(MOST_ACTIONS).enumerate().map(row).collect();
+        if let Some(others @ [_, ..]) = actions.get(MOST_ACTIONS..) {
+            let sum = others.iter().map(|entry| entry.1).sum();
+            rows.push(vec![String::new(), format!("{} others", count(others.len())), short(sum)]);
         }
-        let word = |&(action, p): &(usize, f64)| format!("{} {}", action_name(self.model, action), short(p));
-        let mut words: Vec<String> = actions.iter().take(MOST_ACTIONS).map(word).collect();
-        words.extend((actions.len() > MOST_ACTIONS).then(|| "…".into()));
-        words.join(", ")
+        rows
+    }
+
+    /// "0 keep" for sure, or "0 keep 0.7" among others.
+    fn likeliest_in_words(&self, answer: &Answer, state: usize) -> String {
+        match answer.actions(self.model, state)[..] {
+            [] => String::new(),
+            [(only, _)] => action_name(self.model, only),
+            [(likeliest, p), ..] => format!("{} {}", action_name(self.model, likeliest), short(p)),
+        }
     }
 }
 

@@ -92,13 +92,13 @@ fn features(model: &Cmdp, per_pair: bool) -> Vec<f64> {
     values
 }
 
-/// κ(c): the context itself for a linear mapping, f(c) for a network. Refuses contexts that the mapping does not take.
-pub(super) fn coefficients(mapping: &LearnedMapping, context: &Context) -> Result<Vec<f64>> {
-    let weights = mapping.weights(context)?;
-    match mapping {
-        LearnedMapping::Linear(_) => Ok(context.values().to_vec()),
-        LearnedMapping::Neural(_) => Ok(weights),
-    }
+/// κ(c) of every context: the context itself for a linear mapping, f(c) for a network. Refuses contexts that the mapping does not take.
+pub(super) fn coefficients(mapping: &LearnedMapping, contexts: &[Context]) -> Result<Vec<Vec<f64>>> {
+    let weights = mapping.weights_of_all(contexts)?;
+    Ok(match mapping {
+        LearnedMapping::Linear(_) => contexts.iter().map(|context| context.values().to_vec()).collect(),
+        LearnedMapping::Neural(_) => weights.chunks_exact(mapping.n_features()).map(<[f64]>::to_vec).collect(),
+    })
 }
 
 /// Bφ: as many numbers per state, or per pair, as the basis has rows.

@@ -160,7 +160,7 @@ impl<'a> Transfer<'a> {
 
     /// What a context is in a library: itself, or its reward weights where the mapping is a network.
     fn coefficients(&self, context: &Context) -> Result<Vec<f64>> {
-        coefficients(&self.mapping, context)
+        Ok(coefficients(&self.mapping, std::slice::from_ref(context))?.concat())
     }
 
     /// The constants of the theorems.
@@ -188,7 +188,7 @@ impl<'a> Transfer<'a> {
     /// Remembers the optimal policies of some contexts.
     pub fn remember(&mut self, contexts: &[Context], policies: &[Policy]) -> Result<()> {
         check_length("policies to remember", contexts.len(), policies.len())?;
-        let known: Vec<Vec<f64>> = contexts.iter().map(|context| self.coefficients(context)).collect::<Result<_>>()?;
+        let known = coefficients(&self.mapping, contexts)?;
         let plans = || known.iter().map(Vec::as_slice).zip(policies);
         match &mut self.knowledge {
             Knowledge::Shared(library) => library.add(plans()),
@@ -208,7 +208,7 @@ impl<'a> Transfer<'a> {
 
     /// Leaves out policies that are not needed on these contexts, where the actions stay as they are; returns how many.
     pub fn prune(&mut self, contexts: &[Context]) -> Result<usize> {
-        let asked: Vec<Vec<f64>> = contexts.iter().map(|context| self.coefficients(context)).collect::<Result<_>>()?;
+        let asked = coefficients(&self.mapping, contexts)?;
         let model = self.model;
         match &mut self.knowledge {
             Knowledge::Shared(library) => library.prune(&asked),
