@@ -42,7 +42,7 @@ pub(crate) enum Knowledge<'a> {
     /// One per cluster.
     Clusters(Vec<PolicyLibrary<'a>>),
     /// Policies only.
-    Mixture(NearestContexts),
+    Mixture(Box<NearestContexts>),
 }
 
 /// How a policy was obtained.
@@ -115,7 +115,7 @@ impl<'a> Transfer<'a> {
         let basis = Basis::of(&mapping);
         let knowledge = match model.dynamics() {
             Dynamics::Shared(_) => Knowledge::Shared(Box::new(PolicyLibrary::shared(model, &basis)?)),
-            Dynamics::Mixture(_) => Knowledge::Mixture(NearestContexts::new(model, mapping.clone())?),
+            Dynamics::Mixture(_) => Knowledge::Mixture(Box::new(NearestContexts::new(model, mapping.clone())?)),
             Dynamics::Clusters(clusters) => {
                 let libraries = (0..clusters.kernels().len()).map(|i| PolicyLibrary::of_cluster(model, i, &basis));
                 Knowledge::Clusters(libraries.collect::<Result<_>>()?)
