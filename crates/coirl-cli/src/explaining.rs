@@ -1,6 +1,7 @@
 //! An explanation, for people and for programs.
 
 use crate::failure::Failure;
+use crate::networks::NetworkReport;
 use crate::numbers::short;
 use crate::text;
 use coirl::inspect::{Bootstrap, Choice, ContextHelps, Determination, Entry, Interval, Reason, Terms, Verdict};
@@ -19,6 +20,16 @@ const CONVENTIONS: &str = "\
 The mapping is shown with |W| = 1, for a positive multiple of it explains the same behaviour; ranges are of mappings under \
 which the experts gain as much over chance as under this one. Signs are not a convention: a positive weight is sought, a \
 negative one avoided, and -W would explain the opposite.";
+
+/// The same for a network.
+const NETWORK_CONVENTIONS: &str = "\
+Weights are those that the network gives this context. What single context fields add to them is not said: a network does \
+not add them up. A positive multiple of the weights of a context explains the same behaviour in it. Signs are not a \
+convention: a positive weight is sought, a negative one avoided.";
+
+/// What is not said about a network.
+const NO_MATRIX: &str = "\
+a network has no matrix W: which entries are determined, and how they vary with other demonstrations, is left out";
 
 /// One entry of the mapping with all that is known about it.
 #[derive(Serialize)]
@@ -121,6 +132,8 @@ pub(crate) struct Explanation<'a> {
     pub(crate) run: String,
     pub(crate) source: &'a str,
     pub(crate) names: &'a Names,
+    /// The network, where the mapping is one; entries and what is said about them are then missing.
+    pub(crate) network: Option<NetworkReport>,
     pub(crate) entries: Vec<EntryReport>,
     pub(crate) determination: Result<Determination, String>,
     pub(crate) resampled: Option<Result<usize, String>>,
@@ -133,13 +146,23 @@ pub(crate) struct Explanation<'a> {
 }
 
 impl Explanation<'_> {
+    fn conventions(&self) -> &'static str {
+        if self.network.is_some() { NETWORK_CONVENTIONS } else { CONVENTIONS }
+    }
+
+    /// What a row of terms belongs to.
+    fn field_name(&self, field: usize) -> String {
+        if self.network.is_some() { "all fields".into() } else { text::name_of(&self.names.contexts, field) }
+    }
+
     pub(crate) fn as_json(&self) -> Value {
         let rows = |terms: &Terms| terms.rows().map(<[f64]>::to_vec).collect::<Vec<_>>();
         let refused = |reason: &String| json!({ "refused": reason });
         json!({
             "run": self.run,
             "source": self.source,
-            "conventions": CONVENTIONS,
+            "conventions": self.conventions(),
+            "network": self.network,
             "context_names": self.names.contexts,
             "feature_names": self.names.features,
             "entries": self.entries,
@@ -167,7 +190,13 @@ impl Explanation<'_> {
 pub(crate) fn write(out: &mut dyn Write, explanation: &Explanation<'_>) -> Result<(), Failure> {
     text::title(out, &format!("What {} holds", explanation.run))?;
     text::pair(out, "learned from", explanation.source)?;
-    write_mapping(out, explanation)?;
+    match &explanation.network {
+        None => write_mapping(out, explanation)?,
+        Some(network) => {
+            network.write(out)?;
+            text::pair(out, "left out", NO_MATRIX)?;
+        }
+    }
     writeln!(out)?;
     write_contributions(out, explanation)?;
     writeln!(out)?;
@@ -181,7 +210,7 @@ pub(crate) fn write(out: &mut dyn Write, explanation: &Explanation<'_>) -> Resul
     }
     writeln!(out)?;
     text::title(out, "How to read this")?;
-    Ok(text::pair(out, "conventions", CONVENTIONS)?)
+    Ok(text::pair(out, "conventions", explanation.conventions())?)
 }
 
 fn write_mapping(out: &mut dyn Write, explanation: &Explanation<'_>) -> Result<(), Failure> {
@@ -261,7 +290,7 @@ fn write_contributions(out: &mut dyn Write, explanation: &Explanation<'_>) -> Re
         let term = value.at(field, feature);
         let share = if total == 0.0 { "–".into() } else { percent(term / total) };
         vec![
-            text::name_of(&names.contexts, field),
+            explanation.field_name(field),
             text::name_of(&names.features, feature),
             short(weights.at(field, feature)),
             short(term),
@@ -294,7 +323,7 @@ fn write_choice(out: &mut dyn Write, explanation: &Explanation<'_>) -> Result<()
     text::title(out, &format!("In state {}: {action_name} rather than {runner_up_name}", choice.state.0))?;
     let row = |(field, feature): (usize, usize)| {
         vec![
-            text::name_of(&names.contexts, field),
+            explanation.field_name(field),
             text::name_of(&names.features, feature),
             short(choice.features[feature]),
             short(choice.terms.at(field, feature)),

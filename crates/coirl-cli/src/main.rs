@@ -10,6 +10,7 @@ mod explaining;
 mod failure;
 mod fitting;
 mod models;
+mod networks;
 mod numbers;
 mod plans;
 mod predicting;

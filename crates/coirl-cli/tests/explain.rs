@@ -4,7 +4,9 @@
 mod running;
 
 use assert_cmd::assert::Assert;
-use running::{Folder, json, text};
+use coirl::mapping::RewardMapping;
+use coirl::model::ContextSpace;
+use running::{Folder, as_network, json, numbers, text};
 use serde_json::Value;
 
 /// A small model with demonstrations under `demos` and a fit of them under `fit`.
@@ -122,4 +124,39 @@ fn contexts_may_be_named() {
     run("0.2,0.5").failure().code(1);
     folder.coirl("explain fit --state 99999 --bootstrap 0 --folds 0 --quiet").failure().code(1);
     folder.coirl("explain nowhere").failure().code(1);
+}
+
+/// What a network says in a context is explained; what needs a matrix is left out, and said to be.
+#[test]
+fn a_network_is_explained_as_far_as_it_goes() {
+    let folder = fitted();
+    let network = as_network(&folder, "fit", 1);
+    let info = json(folder.coirl("info fit/fitted.safetensors --json").success());
+    assert_eq!((&info["agent"], info.get("mapping")), (&"neural".into(), None));
+    assert_eq!(numbers(&info["network"]["layers"]), [3.0, 6.0, 4.0, 3.0]);
+    // Two numbers more per normalised unit than there are inputs, one more for the others.
+    assert_eq!(info["network"]["parameters"], 6 * 5 + 4 * 7 + 3 * 5);
+    let page = text(folder.coirl("info fit/fitted.safetensors").success());
+    for words in ["3 → 6 → 4 → 3", "73 parameters", "batch normalisation in hidden layer 1", "length 1"] {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+
+    let page = text(folder.coirl("explain fit --folds 2 --quiet").success());
+    let words = ["no matrix W", "In the mean of the contexts", "all fields", "rather than", "Does the context help?"];
+    for words in words {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+    assert!(!page.contains("|W|") && !page.contains("determined?") && !page.contains("resampled"), "{page}");
+    assert!(page.lines().all(|line| line.chars().count() <= 80), "{page}");
+    let command = "explain fit --context 0.2,0.5,0.3 --state 4 --bootstrap 4 --folds 2 --json --quiet";
+    let found = json(folder.coirl(command).success());
+    let context = ContextSpace::Simplex { dimension: 3 }.context(vec![0.2, 0.5, 0.3]).unwrap();
+    assert_eq!(found["weights"].as_array().unwrap().len(), 1);
+    assert_eq!(numbers(&found["weights"][0]), network.weights(&context).unwrap());
+    for left_out in ["determination", "bootstrap"] {
+        assert!(found[left_out]["refused"].as_str().unwrap().contains("a network, not a matrix"), "{found}");
+    }
+    assert_eq!((found["entries"].as_array().unwrap().len(), &found["choice"]["state"]), (0, &4.into()));
+    assert!(["helps", "does_not_help", "not_decided"].contains(&found["context_helps"]["verdict"].as_str().unwrap()));
+    assert_eq!(found["network"]["unit_output"], true);
 }

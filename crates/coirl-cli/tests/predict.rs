@@ -3,7 +3,11 @@
 
 mod running;
 
-use running::{Folder, json, numbers, text};
+use coirl::artifact::read_fitted;
+use coirl::domains::Driving;
+use coirl::evaluate::{act, plan_mapping};
+use coirl::plan::{ManyOptions, Policy};
+use running::{Folder, as_network, json, numbers, text};
 use serde_json::Value;
 
 /// A fit of a small model with three kernels (a mixture) or one, under `run`.
@@ -256,4 +260,136 @@ fn mistyped_fields_find_their_names() {
     assert!(error.contains("--model"), "{error}");
     let known = "--model driving --library cover --library-size 5 --json";
     assert!(json(folder.coirl(&format!("predict run --context 0.2,0.3,0.5 {known}")).success())["value"].is_f64());
+}
+
+#[test]
+fn networks_transfer_plan_and_keep_their_libraries() {
+    let folder = driving();
+    let network = as_network(&folder, "run", 1);
+    let model = Driving::default().build().unwrap();
+    let context = model.context_space().context(vec![0.2, 0.3, 0.5]).unwrap();
+    let options = ManyOptions { feature_expectations: false, values: false };
+    let best = &plan_mapping(&model, &network, &[context], options).unwrap()[0];
+    let asked = "predict run --context 0.2,0.3,0.5";
+    let planned = json(folder.coirl(&format!("{asked} --plan --json")).success());
+    assert!((planned["value"].as_f64().unwrap() - best.value).abs() < 1e-9);
+    let actions: Vec<u32> = best.policy.actions().unwrap().iter().map(|action| action.0).collect();
+    assert_eq!(planned["policy"], Value::from(actions));
+    // Transferred from the rewards of the training contexts.
+    let moved = json(folder.coirl(&format!("{asked} --transfer --realised --json")).success());
+    assert_eq!((&moved["obtained"], &moved["theorem"]["distance_of"]), (&"improved".into(), &"weights".into()));
+    let number = |value: &Value| value.as_f64().unwrap();
+    assert!(number(&moved["realised"]["largest"]) <= number(&moved["bound"]) + 1e-9);
+    assert!(number(&moved["bound"]) <= number(&moved["theorem"]["bound"]));
+    assert!((best.value - number(&moved["value"]) - number(&moved["realised"]["from_start"])).abs() < 1e-9);
+    let page = text(folder.coirl(&format!("{asked} --transfer --states 0 --quiet")).success());
+    assert!(page.split_whitespace().collect::<Vec<_>>().join(" ").contains("from a known reward"), "{page}");
+    // No radius of contexts promises a bound.
+    let cover = folder.coirl(&format!("{asked} --library cover --bound 0.5 --json")).success();
+    let notes = String::from_utf8(cover.get_output().stderr.clone()).unwrap();
+    assert!(notes.contains("no cover promises a bound for a network"), "{notes}");
+    assert!(number(&json(cover)["bound"]) <= 0.5);
+    // Libraries belong to their network.
+    let known = "--library known.safetensors --transfer --json";
+    let saved = "--library cover --library-size 12 --transfer --save-library known.safetensors --json";
+    let first = json(folder.coirl(&format!("{asked} {saved}")).success());
+    assert_eq!(json(folder.coirl(&format!("{asked} {known}")).success()), first);
+    folder.coirl("fit --quiet --out run").success();
+    let error = refused(&folder, &format!("{asked} {known}"));
+    assert!(error.contains("another mapping or model"), "{error}");
+    as_network(&folder, "run", 2);
+    let error = refused(&folder, &format!("{asked} {known}"));
+    assert!(error.contains("another mapping or model"), "{error}");
+}
+
+/// Whatever has no mapping to plan for is asked what it does, and says whether it draws.
+#[test]
+fn agents_without_a_plan_are_followed_as_they_are() {
+    let folder = Folder::new();
+    folder.write("two.csv", "0.2,0.3,0.5\n0.6,0.3,0.1\n");
+    let model = Driving::default().build().unwrap();
+    let contexts: Vec<_> =
+        [[0.2, 0.3, 0.5], [0.6, 0.3, 0.1]].map(|c| model.context_space().context(c.to_vec()).unwrap()).to_vec();
+    folder.coirl("domain demonstrate driving --contexts 10 --out demos --seed 2").success();
+    let seen = "--model demos/model.npz --contexts demos/contexts.csv --trajectories demos/trajectories.csv --estimator truncated";
+    let methods = [
+        ("bc", "cloned", "stochastic", seen),
+        ("majority", "fixed", "deterministic", seen),
+        ("nearest", "copied", "deterministic", seen),
+        ("uniform", "uniform", "stochastic", seen),
+        ("max-entropy", "soft", "stochastic", seen),
+        ("projection", "mixed", "mixture", ""),
+    ];
+    for (method, agent, kind, data) in methods {
+        folder.coirl(&format!("fit {data} --method {method} --steps 6 --out {method} --quiet")).success();
+        let fitted = read_fitted(&folder.path(method).join("fitted.safetensors")).unwrap();
+        let expected = act(&model, &fitted.agent, &contexts).unwrap();
+        let found = json(folder.coirl(&format!("predict {method} --contexts two.csv --json")).success());
+        for (i, behaviours) in expected.iter().enumerate() {
+            let answer = &found["predictions"][i];
+            assert_eq!((&answer["agent"], &answer["policy_is"]), (&agent.into(), &kind.into()), "{method}");
+            assert!(answer["bound"].is_null() && answer["bound_is"].as_str().unwrap().starts_with("none"), "{method}");
+            // Worth is only known under a mapping, and is that of the policy itself.
+            assert_eq!(answer["value"].is_f64(), agent == "soft", "{method}");
+            if let Ok(mapping) = fitted.agent.reward() {
+                let weights = mapping.weights(&contexts[i]).unwrap();
+                let own: f64 = weights.iter().zip(behaviours[0].feature_expectations.iter()).map(|(w, x)| w * x).sum();
+                assert!((answer["value"].as_f64().unwrap() - own).abs() < 1e-12);
+            }
+            let policies = answer["policies"].as_array().unwrap();
+            assert_eq!(policies.len(), behaviours.len());
+            for (policy, behaviour) in policies.iter().zip(behaviours) {
+                assert_eq!(policy["share"], behaviour.share);
+                match &behaviour.policy {
+                    Policy::Stationary(actions) => {
+                        let actions: Vec<u32> = actions.iter().map(|action| action.0).collect();
+                        assert_eq!(policy["policy"], Value::from(actions), "{method}");
+                    }
+                    Policy::Stochastic(probabilities) => {
+                        for state in [0, 17, 1530] {
+                            let mut row = vec![0.0; model.n_actions()];
+                            for pair in model.pairs().of_state(state) {
+                                row[model.pairs().action(pair).index()] = probabilities[pair];
+                            }
+                            assert_eq!(numbers(&policy["probabilities"][state]), row, "{method}");
+                        }
+                    }
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+        // The same in a table, and for people.
+        folder.coirl(&format!("predict {method} --contexts two.csv --out {method}.csv --states 3 --quiet")).success();
+        let table = String::from_utf8(folder.read(&format!("{method}.csv"))).unwrap();
+        assert!(table.starts_with("context,policy,share,state,action,name,probability\n0,0,"), "{table}");
+        let sum: f64 = table
+            .lines()
+            .skip(1)
+            .map(|line| {
+                let cells: Vec<&str> = line.split(',').collect();
+                cells[2].parse::<f64>().unwrap() * cells[6].parse::<f64>().unwrap()
+            })
+            .sum();
+        assert!((sum - 2.0).abs() < 1e-9, "{method}: {sum}");
+        let one = format!("predict {method} --context 0.2,0.3,0.5 --states 0,3");
+        let states = json(folder.coirl(&format!("{one} --json")).success())["states"].clone();
+        let of_state: f64 =
+            states[1]["actions"].as_array().unwrap().iter().map(|a| a["probability"].as_f64().unwrap()).sum();
+        assert!((of_state - 1.0).abs() < 1e-9);
+        let page = text(folder.coirl(&one).success());
+        for words in ["speed priority=0.2", agent, kind, "none; bounds are of agents", "state"] {
+            assert!(page.contains(words), "{method}, {words}: {page}");
+        }
+        assert_eq!(page.contains("of this policy itself"), agent == "soft", "{page}");
+        assert!(page.lines().all(|line| line.chars().count() <= 80), "{page}");
+        let many = text(folder.coirl(&format!("predict {method} --contexts two.csv --states 3")).success());
+        assert!(many.contains(kind) && many.contains("state 3") && !many.contains("library"), "{many}");
+    }
+    // What is about planning does not apply.
+    for option in ["--plan", "--transfer", "--bound 1", "--realised", "--library cover", "--prune", "--radius 0.1"] {
+        let run = folder.coirl(&format!("predict bc --context 0.2,0.3,0.5 {option}")).failure().code(2);
+        let error = String::from_utf8(run.get_output().stderr.clone()).unwrap();
+        let named = error.contains(option.split(' ').next().unwrap());
+        assert!(named && error.contains("followed as it is (cloned)"), "{error}");
+    }
 }

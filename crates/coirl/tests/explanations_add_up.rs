@@ -14,9 +14,23 @@ use random_models::{brute_force_values, largest, sketches};
 const D: usize = 2;
 const K: usize = 3;
 
-/// Every identity of the contributions in one context, against values from elsewhere.
+/// Every identity of the contributions in one context, taken apart by fields and undivided.
 fn adds_up(model: &Cmdp, mapping: &LinearMapping, context: &Context, optimal: Option<&[f64]>) {
-    let found = Contributions::new(model, mapping, context).unwrap();
+    let undivided = Contributions::undivided(model, mapping, context).unwrap();
+    assert_eq!(undivided.weights().rows().len(), 1);
+    for found in [Contributions::new(model, mapping, context).unwrap(), undivided] {
+        contributions_add_up(&found, model, mapping, context, optimal);
+    }
+}
+
+/// The same of one of them, against values from elsewhere.
+fn contributions_add_up(
+    found: &Contributions<'_>,
+    model: &Cmdp,
+    mapping: &LinearMapping,
+    context: &Context,
+    optimal: Option<&[f64]>,
+) {
     let mdp = model.mdp(context).unwrap();
     let weights = mapping.weights(context).unwrap();
     let reward = mdp.reward(&weights).unwrap();

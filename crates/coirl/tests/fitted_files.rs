@@ -12,7 +12,7 @@ use coirl::demos::{Demonstration, Estimator, Expert, SimulatedExpert, Train};
 use coirl::domains::Garnet;
 use coirl::evaluate::Examination;
 use coirl::learn::{Checkpoint, Fitted, Problem, Record, Recorder, Settings, Snapshot, Watch, fit, resume};
-use coirl::mapping::LinearMapping;
+use coirl::mapping::{LinearMapping, NeuralMapping, RewardMapping};
 use coirl::model::{ActionId, Cmdp, ContextSpace};
 use coirl::network::{Architecture, Layer, Network, Standardisation};
 use std::ops::ControlFlow;
@@ -149,6 +149,7 @@ fn every_kind_of_agent_is_read_bit_for_bit() {
         assert_eq!(read_fitted(&path).unwrap(), fitted);
         match (&fitted.agent, fitted.mapping()) {
             (Agent::Planned(_) | Agent::Soft(_), Ok(_)) => {}
+            (Agent::Neural(_), Err(error)) => assert!(error.to_string().contains("a network, not a matrix"), "{error}"),
             (_, Err(error)) => assert!(error.to_string().contains(kind), "{error}"),
             (_, Ok(_)) => panic!("{kind} has no mapping"),
         }
@@ -179,6 +180,7 @@ fn agents(mapping: LinearMapping) -> Vec<Agent> {
         Agent::Copied(NearestActions::new(known(), (0..24).map(|i| ActionId(i % 4)).collect()).unwrap()),
         Agent::Fixed((0..12).map(|i| ActionId(i % 3)).collect()),
         Agent::Uniform,
+        Agent::Neural(network(7)),
     ]
 }
 
@@ -193,6 +195,127 @@ fn cloned_network() -> ClonedNetwork {
     ClonedNetwork::new(2, network, states, Choice { masked: true, most_probable: false }).unwrap()
 }
 
+/// A small network of every kind of layer, with numbers that single precision rounds.
+fn network(seed: usize) -> NeuralMapping {
+    let hidden = vec![Layer::normalised(5), Layer::leaky(4), Layer::linear(3)];
+    let architecture = Architecture { inputs: 2, hidden, outputs: 3, unit_output: seed.is_multiple_of(2) };
+    let standard = Standardisation { shift: vec![0.1, 1.0 / 3.0], scale: vec![0.3, 1e-3] };
+    let parameters = (0..architecture.n_parameters()).map(|i| ((i + seed) as f32).sin() / 3.0).collect();
+    let statistics = (0..10).map(|i| 1.0 / (i as f32 + 3.0)).collect();
+    NeuralMapping::new(Network::new(architecture, standard, parameters, statistics).unwrap())
+}
+
+#[test]
+fn a_network_predicts_the_same_bits_after_loading() {
+    let folder = tempfile::tempdir().unwrap();
+    let (first, second) = (folder.path().join("a.safetensors"), folder.path().join("b.safetensors"));
+    let (mut fitted, _) = fitted();
+    let contexts = model().context_space().sample(70, 4).unwrap();
+    for seed in [7, 8] {
+        let mapping = network(seed);
+        fitted.agent = Agent::Neural(mapping.clone());
+        write_fitted(&first, &fitted).unwrap();
+        let read = read_fitted(&first).unwrap();
+        let Agent::Neural(loaded) = &read.agent else { panic!("a network") };
+        let (before, after) = (mapping.network(), loaded.network());
+        assert_eq!(before.architecture(), after.architecture());
+        let bits = |numbers: &[f64]| numbers.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+        for (a, b) in [
+            (&before.standardisation().shift, &after.standardisation().shift),
+            (&before.standardisation().scale, &after.standardisation().scale),
+        ] {
+            assert_eq!(bits(a), bits(b));
+        }
+        for (a, b) in [(before.parameters(), after.parameters()), (before.statistics(), after.statistics())] {
+            let bits = |numbers: &[f32]| numbers.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+            assert_eq!(bits(a), bits(b));
+        }
+        let weights = |mapping: &NeuralMapping| bits(&mapping.weights_of_all(&contexts).unwrap());
+        assert_eq!(weights(&mapping), weights(loaded));
+        write_fitted(&second, &read).unwrap();
+        assert_eq!(std::fs::read(&first).unwrap(), std::fs::read(&second).unwrap());
+    }
+}
+
+/// A file with what its preamble says changed, and its tensors as they were.
+fn with_preamble(bytes: &[u8], change: impl FnOnce(&mut serde_json::Value)) -> Vec<u8> {
+    let length = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
+    let mut preamble: serde_json::Value = serde_json::from_slice(&bytes[8..8 + length]).unwrap();
+    change(&mut preamble);
+    let preamble = preamble.to_string();
+    [&(preamble.len() as u64).to_le_bytes()[..], preamble.as_bytes(), &bytes[8 + length..]].concat()
+}
+
+/// The same for the header inside the preamble.
+fn with_header(bytes: &[u8], change: impl FnOnce(&mut serde_json::Value)) -> Vec<u8> {
+    with_preamble(bytes, |preamble| {
+        let header = &mut preamble["__metadata__"]["header"];
+        let mut inner: serde_json::Value = serde_json::from_str(header.as_str().unwrap()).unwrap();
+        change(&mut inner);
+        *header = inner.to_string().into();
+    })
+}
+
+/// Shapes that the tensors do not have, and that no machine could hold, are refused by what the header says alone.
+#[test]
+fn networks_of_another_shape_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("hostile.safetensors");
+    let (mut fitted, _) = fitted();
+    fitted.names = coirl::model::Names::default();
+    fitted.agent = Agent::Neural(network(7));
+    write_fitted(&path, &fitted).unwrap();
+    let whole = std::fs::read(&path).unwrap();
+    assert!(read_fitted(&path).is_ok());
+    let refused = |bytes: Vec<u8>| {
+        std::fs::write(&path, bytes).unwrap();
+        let error = read_fitted(&path).unwrap_err().to_string();
+        assert!(error.contains("hostile.safetensors"), "{error}");
+        error
+    };
+    let widths = ["/agent/architecture/inputs", "/agent/architecture/outputs", "/agent/architecture/hidden/1/width"];
+    for width in widths {
+        let set = |n: u64| with_header(&whole, |header| *header.pointer_mut(width).unwrap() = n.into());
+        assert!(refused(set(0)).contains("at least 1 unit each"), "{width}");
+        for enormous in [1 << 40, u64::MAX / 2, u64::MAX] {
+            assert!(refused(set(enormous)).contains("more than the 4294967296 that can be held"), "{width}");
+        }
+        // Numbers that could be held, and are not there.
+        assert!(refused(set(6)).contains("expected"), "{width}");
+        assert!(refused(set(400_000_000)).contains("expected"), "{width}");
+    }
+    let layer = |n: usize| {
+        with_header(&whole, |header| {
+            let hidden = header.pointer_mut("/agent/architecture/hidden").unwrap().as_array_mut().unwrap();
+            let last = hidden[2].clone();
+            hidden.resize(n, last);
+        })
+    };
+    assert!(refused(layer(2)).contains("expected") && refused(layer(3000)).contains("expected"));
+    // Statistics without batch normalisation, and the other way round.
+    for (at, normalised) in [("0", false), ("2", true)] {
+        let flag = format!("/agent/architecture/hidden/{at}/batch_normalisation");
+        refused(with_header(&whole, |header| *header.pointer_mut(&flag).unwrap() = normalised.into()));
+    }
+    // The tensors themselves: longer than the file, or of negative variance, or not finite.
+    let end = 1_u64 << 50;
+    refused(with_preamble(&whole, |preamble| {
+        preamble["parameters"]["shape"] = serde_json::json!([end / 4]);
+        preamble["parameters"]["data_offsets"][1] = end.into();
+    }));
+    let length = u64::from_le_bytes(whole[..8].try_into().unwrap()) as usize;
+    let preamble: serde_json::Value = serde_json::from_slice(&whole[8..8 + length]).unwrap();
+    let at =
+        |tensor: &str, i: usize| 8 + length + preamble[tensor]["data_offsets"][0].as_u64().unwrap() as usize + 4 * i;
+    for (place, value) in
+        [(at("statistics", 7), -1.0_f32), (at("statistics", 0), f32::NAN), (at("parameters", 3), f32::INFINITY)]
+    {
+        let mut bytes = whole.clone();
+        bytes[place..place + 4].copy_from_slice(&value.to_le_bytes());
+        refused(bytes);
+    }
+}
+
 /// Files from before there were known actions and accuracies by choice are read as what they were.
 #[test]
 fn what_older_files_do_not_say() {
@@ -203,19 +326,13 @@ fn what_older_files_do_not_say() {
     assert!(score.choice_accuracy.is_finite() && score.visited_accuracy.is_finite());
     fitted.agent = agents(fitted.mapping().unwrap().clone()).swap_remove(6);
     write_fitted(&path, &fitted).unwrap();
-    let bytes = std::fs::read(&path).unwrap();
-    let length = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
-    let mut preamble: serde_json::Value = serde_json::from_slice(&bytes[8..8 + length]).unwrap();
-    let mut header: serde_json::Value =
-        serde_json::from_str(preamble["__metadata__"]["header"].as_str().unwrap()).unwrap();
-    assert_eq!(header["agent"].as_object_mut().unwrap().remove("masked"), Some(true.into()));
-    for record in header["history"].as_array_mut().unwrap() {
-        let record = record.as_object_mut().unwrap();
-        assert!(record.remove("choice_accuracy").is_some() && record.remove("visited_accuracy").is_some());
-    }
-    preamble["__metadata__"]["header"] = header.to_string().into();
-    let preamble = preamble.to_string();
-    let older = [&(preamble.len() as u64).to_le_bytes()[..], preamble.as_bytes(), &bytes[8 + length..]].concat();
+    let older = with_header(&std::fs::read(&path).unwrap(), |header| {
+        assert_eq!(header["agent"].as_object_mut().unwrap().remove("masked"), Some(true.into()));
+        for record in header["history"].as_array_mut().unwrap() {
+            let record = record.as_object_mut().unwrap();
+            assert!(record.remove("choice_accuracy").is_some() && record.remove("visited_accuracy").is_some());
+        }
+    });
     std::fs::write(&path, older).unwrap();
     let read = read_fitted(&path).unwrap();
     let Agent::Cloned(cloned) = &read.agent else { panic!("a cloned policy") };

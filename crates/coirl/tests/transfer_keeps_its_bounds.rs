@@ -1,16 +1,19 @@
 //! What is transferred is never worse than what it comes from, and never further from the best than promised: over random
-//! models with shared dynamics, mixtures and clusters, against planning and against Gaussian elimination.
+//! models with shared dynamics, mixtures and clusters, with matrices and networks as mappings, against planning and against
+//! Gaussian elimination.
 #![allow(clippy::unwrap_used)] // a failed unwrap is a failed test
 
 mod random_models;
 
 use coirl::artifact::{is_library, read_library, write_library};
-use coirl::mapping::LinearMapping;
+use coirl::evaluate::plan_mapping;
+use coirl::mapping::{LearnedMapping, LinearMapping, NeuralMapping, RewardMapping};
 use coirl::model::{Clusters, Cmdp, Context, ContextSpace, Criterion, Dynamics, Mixture, StateId};
-use coirl::plan::{Plan, Planner, Policy, evaluate, suboptimality_bound};
+use coirl::network::{Architecture, Layer, Network, Standardisation};
+use coirl::plan::{ManyOptions, Plan, Planner, Policy, evaluate, suboptimality_bound};
 use coirl::transfer::{
-    Basis, BoundBy, Extent, How, NearestContexts, PolicyLibrary, Transfer, cover, printed_in_ball, printed_on_simplex,
-    thin,
+    Basis, BoundBy, Coefficients, Extent, How, NearestContexts, PolicyLibrary, Transfer, cover, printed_in_ball,
+    printed_on_simplex, thin,
 };
 use proptest::prelude::*;
 use random_models::{Sketch, brute_force_values, dense_values, largest, sketches};
@@ -31,12 +34,17 @@ struct Case {
     rotations: [usize; D],
     entries: Vec<f64>,
     kind: Kind,
+    network: bool,
 }
 
+/// A hidden layer of normalised units.
+const UNITS: usize = 5;
+const N_PARAMETERS: usize = UNITS * (D + 2) + 3 * (UNITS + 1);
+
 fn cases(kinds: &'static [Kind]) -> impl Strategy<Value = Case> {
-    let parts = (sketches(6, 3), prop::array::uniform3(0..7_usize), prop::collection::vec(-1.0..1.0_f64, 3 * D));
-    (parts, prop::sample::select(kinds)).prop_map(|((sketch, rotations, entries), kind)| {
-        let mut case = Case { sketch, rotations, entries, kind };
+    let parts = (sketches(6, 3), prop::array::uniform3(0..7_usize), prop::collection::vec(-1.0..1.0_f64, N_PARAMETERS));
+    (parts, prop::sample::select(kinds), any::<bool>()).prop_map(|((sketch, rotations, entries), kind, network)| {
+        let mut case = Case { sketch, rotations, entries, kind, network };
         // Values of 10,000 steps leave nothing of a tolerance.
         case.sketch.discount = case.sketch.discount.min(0.99);
         case
@@ -69,22 +77,40 @@ impl Case {
         model.with_context_space(ContextSpace::Simplex { dimension: D }).unwrap()
     }
 
-    fn mapping(&self) -> LinearMapping {
-        LinearMapping::new(D, 3, self.entries.clone()).unwrap()
+    fn linear(&self) -> LinearMapping {
+        LinearMapping::new(D, 3, self.entries[..3 * D].to_vec()).unwrap()
     }
+
+    fn mapping(&self) -> LearnedMapping {
+        if self.network { network(&self.entries).into() } else { self.linear().into() }
+    }
+}
+
+/// A network with these parameters; the first also says whether its outputs have unit length.
+fn network(parameters: &[f64]) -> NeuralMapping {
+    let architecture = Architecture {
+        inputs: D,
+        hidden: vec![Layer::normalised(UNITS)],
+        outputs: 3,
+        unit_output: parameters[0] > 0.0,
+    };
+    let standard = Standardisation { shift: vec![1.0 / D as f64; D], scale: vec![0.25; D] };
+    let statistics = (0..2 * UNITS).map(|i| if i < UNITS { 0.1 } else { 0.8 }).collect();
+    let parameters = parameters.iter().map(|x| *x as f32).collect();
+    NeuralMapping::new(Network::new(architecture, standard, parameters, statistics).unwrap())
 }
 
 fn contexts(n: usize, seed: u64) -> Vec<Context> {
     ContextSpace::Simplex { dimension: D }.sample(n, seed).unwrap()
 }
 
-fn plan(model: &Cmdp, mapping: &LinearMapping, context: &Context) -> Plan {
+fn plan(model: &Cmdp, mapping: &dyn RewardMapping, context: &Context) -> Plan {
     let mdp = model.mdp(context).unwrap();
     Planner::default().plan(&mdp, &mdp.reward(&mapping.weights(context).unwrap()).unwrap()).unwrap()
 }
 
 /// V^π by elimination.
-fn values_of(model: &Cmdp, mapping: &LinearMapping, context: &Context, policy: &Policy) -> Vec<f64> {
+fn values_of(model: &Cmdp, mapping: &dyn RewardMapping, context: &Context, policy: &Policy) -> Vec<f64> {
     let mdp = model.mdp(context).unwrap();
     let reward = mdp.reward(&mapping.weights(context).unwrap()).unwrap();
     dense_values(&mdp, &reward, policy.actions().unwrap())
@@ -120,8 +146,9 @@ proptest! {
             }
             let best = plan(&model, &mapping, &context).values;
             let bound = transfer.bound(&context).unwrap();
-            let nearest = known.iter().map(|c| distance(c, &context)).fold(f64::INFINITY, f64::min);
+            let nearest = known.iter().map(|c| coefficient_distance(&mapping, c, &context)).fold(f64::INFINITY, f64::min);
             prop_assert!((bound.distance - nearest).abs() < 1e-15);
+            prop_assert_eq!(bound.distance_of == Coefficients::Weights, case.network);
             prop_assert!(loss(&best, &own) <= bound.bound + slack(&model, &own), "{} of {bound:?}", loss(&best, &own));
             // What the theorem says is what its formula says.
             let rate = 2.0 * phi_max(&model, &mapping) / (1.0 - model.criterion().discount());
@@ -144,14 +171,28 @@ proptest! {
             prop_assert!(loss(&best, &own) <= bound.bound + slack(&model, &own));
             let discount = model.criterion().discount();
             // What the theorem says is what its formula says.
-            let v_max = largest_entry(&model, &mapping) / (1.0 - discount);
-            let rate = 2.0 * (phi_max(&model, &mapping) + discount * D as f64 * v_max) / (1.0 - discount);
-            prop_assert!((bound.bound - rate * bound.distance).abs() <= 1e-12 * (1.0 + rate));
-            prop_assert!(largest(&best) <= v_max + slack(&model, &best));
+            match &mapping {
+                LearnedMapping::Linear(linear) => {
+                    let v_max = largest_entry(&model, linear) / (1.0 - discount);
+                    let rate = 2.0 * (phi_max(&model, &mapping) + discount * D as f64 * v_max) / (1.0 - discount);
+                    prop_assert!((bound.bound - rate * bound.distance).abs() <= 1e-12 * (1.0 + rate));
+                    prop_assert!(largest(&best) <= v_max + slack(&model, &best));
+                    prop_assert!((transfer.bound_rate().unwrap() - rate).abs() <= 1e-12 * (1.0 + rate));
+                }
+                LearnedMapping::Neural(_) => {
+                    prop_assert!(transfer.bound_rate().is_none());
+                    let bounds = known.iter().map(|c_j| network_bound(&model, &mapping, &context, c_j));
+                    let least = bounds.fold(f64::INFINITY, f64::min);
+                    prop_assert!((bound.bound - least).abs() <= 1e-9 * (1.0 + least), "{bound:?} {least}");
+                    prop_assert!(largest(&plan(&model, &mapping, &known[0]).values) <= network_value(&model, &mapping, &known[0]));
+                }
+            }
             if discount == 0.0 {
                 prop_assert!(bound.printed.is_infinite());
                 // Without a future the dynamics do not matter.
                 prop_assert!((bound.bound - 2.0 * phi_max(&model, &mapping) * bound.distance).abs() < 1e-12);
+            } else if bound.bound == 0.0 {
+                prop_assert_eq!(bound.printed, 0.0);
             } else {
                 prop_assert!((bound.printed * discount - bound.bound).abs() <= 1e-9 * bound.bound);
             }
@@ -208,6 +249,9 @@ proptest! {
             match found.how {
                 How::Planned { .. } => {
                     prop_assert_eq!(&found.policy, &cold.policy);
+                    let options = ManyOptions { feature_expectations: false, values: false };
+                    let together = plan_mapping(&model, &mapping, std::slice::from_ref(&context), options).unwrap();
+                    prop_assert_eq!(&found.policy, &together[0].policy);
                     prop_assert_eq!(found.bound_by, BoundBy::Certificate);
                 }
                 How::Improved | How::Nearest => {
@@ -315,15 +359,20 @@ proptest! {
         }
         write_library(&second, &read).unwrap();
         prop_assert_eq!(std::fs::read(&first).unwrap(), std::fs::read(&second).unwrap());
-        let other = LinearMapping::new(D, 3, mapping.values().iter().map(|w| w + 1.0).collect()).unwrap();
-        let error = read_library(&first, &model, other).unwrap_err().to_string();
-        prop_assert!(error.contains("another mapping or model"), "{}", error);
+        // One number of the mapping changed, or the same numbers in another form.
+        let mut moved = case.clone();
+        moved.entries[2] += 0.5;
+        let other_form = Case { network: !case.network, ..case };
+        for other in [moved.mapping(), other_form.mapping()] {
+            let error = read_library(&first, &model, other).unwrap_err().to_string();
+            prop_assert!(error.contains("another mapping or model"), "{}", error);
+        }
     }
 
     /// Weights as coefficients on unit vectors are the same library.
     #[test]
     fn the_identity_is_a_basis_too(case in cases(&[Kind::Shared]), seed in 0..1000_u64) {
-        let (model, mapping) = (case.model(), case.mapping());
+        let (model, mapping) = (case.model(), case.linear());
         let known = contexts(3, seed);
         let policies: Vec<Policy> = known.iter().map(|context| plan(&model, &mapping, context).policy).collect();
         let weights: Vec<Vec<f64>> = known.iter().map(|context| mapping.weights(context).unwrap()).collect();
@@ -387,9 +436,13 @@ proptest! {
     }
 }
 
-/// max over states, or pairs, of ‖Wφ‖₁, from rewards of the rows.
-fn phi_max(model: &Cmdp, mapping: &LinearMapping) -> f64 {
-    let rows: Vec<_> = mapping.values().chunks_exact(3).map(|row| model.features().reward(row).unwrap()).collect();
+/// max over states, or pairs, of ‖Wφ‖₁, from rewards of the rows; of ‖φ‖₁ for a network.
+fn phi_max(model: &Cmdp, mapping: &LearnedMapping) -> f64 {
+    let basis = match mapping {
+        LearnedMapping::Linear(mapping) => mapping.values().to_vec(),
+        LearnedMapping::Neural(_) => vec![1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0],
+    };
+    let rows: Vec<_> = basis.chunks_exact(3).map(|row| model.features().reward(row).unwrap()).collect();
     let mut most: f64 = 0.0;
     for s in 0..model.n_states() {
         for pair in model.pairs().of_state(s) {
@@ -406,7 +459,35 @@ fn largest_entry(model: &Cmdp, mapping: &LinearMapping) -> f64 {
 }
 
 fn distance(a: &Context, b: &Context) -> f64 {
-    a.values().iter().zip(b.values()).fold(0.0, |most, (x, y)| most.max((x - y).abs()))
+    largest_difference(a.values(), b.values())
+}
+
+fn largest_difference(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).fold(0.0, |most, (x, y)| most.max((x - y).abs()))
+}
+
+/// Of contexts, or of rewards for a network.
+fn coefficient_distance(mapping: &LearnedMapping, a: &Context, b: &Context) -> f64 {
+    match mapping {
+        LearnedMapping::Linear(_) => distance(a, b),
+        LearnedMapping::Neural(network) => {
+            largest_difference(&network.weights(a).unwrap(), &network.weights(b).unwrap())
+        }
+    }
+}
+
+/// No value is larger in a context.
+fn network_value(model: &Cmdp, mapping: &LearnedMapping, context: &Context) -> f64 {
+    let weights = mapping.weights(context).unwrap();
+    phi_max(model, mapping) * largest(&weights) / (1.0 - model.criterion().discount()) * (1.0 + 1e-9)
+}
+
+/// What the policy of `known` can lose in `context`: half for each of two changes of reward and dynamics, over the horizon.
+fn network_bound(model: &Cmdp, mapping: &LearnedMapping, context: &Context, known: &Context) -> f64 {
+    let discount = model.criterion().discount();
+    let reward = phi_max(model, mapping) * coefficient_distance(mapping, context, known);
+    let moved: f64 = context.values().iter().zip(known.values()).map(|(x, y)| (x - y).abs()).sum();
+    2.0 * (reward + discount * moved * network_value(model, mapping, known)) / (1.0 - discount)
 }
 
 /// Contexts a little off a known one.
@@ -431,7 +512,7 @@ fn what_does_not_apply_is_refused_with_what_does() {
     let error = PolicyLibrary::shared(&mixture, &Basis::linear(&signed())).unwrap_err().to_string();
     assert!(error.contains("mixture") && error.contains("nearest known context"), "{error}");
     let shared = garnet(1);
-    let error = NearestContexts::new(&shared, &signed()).unwrap_err().to_string();
+    let error = NearestContexts::new(&shared, signed()).unwrap_err().to_string();
     assert!(error.contains("policy library"), "{error}");
     let kernels = vec![mixture.mixture().unwrap().base(0).unwrap(), mixture.mixture().unwrap().base(1).unwrap()];
     let clusters = Clusters::new(kernels, vec![vec![1.0, 0.0, 0.0], vec![0.0, 1.0, 0.0]]).unwrap();
@@ -485,7 +566,7 @@ fn a_cover_for_a_bound_keeps_it() {
     let model = garnet(1);
     let mut transfer = Transfer::new(&model, signed()).unwrap();
     let wanted = 6.0;
-    let radius = wanted / transfer.bound_rate();
+    let radius = wanted / transfer.bound_rate().unwrap();
     let found = cover(model.context_space(), &[], Extent::Radius(radius), 2000).unwrap();
     transfer.learn(&found.contexts).unwrap();
     for context in contexts(100, 8) {
@@ -513,26 +594,31 @@ fn a_cover_for_a_bound_keeps_it() {
 
 #[test]
 fn damaged_libraries_are_refused_by_name() {
-    let model = garnet(1);
-    let mut transfer = Transfer::new(&model, signed()).unwrap();
-    transfer.learn(&contexts(3, 1)).unwrap();
+    let parameters: Vec<f64> = (0..N_PARAMETERS).map(|i| (i as f64).sin()).collect();
+    let (linear, network) = (LearnedMapping::from(signed()), LearnedMapping::from(network(&parameters)));
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("library.safetensors");
-    write_library(&path, &transfer).unwrap();
-    let whole = std::fs::read(&path).unwrap();
-    for n in (0..whole.len()).step_by(7) {
-        std::fs::write(&path, &whole[..n]).unwrap();
-        let error = read_library(&path, &model, signed()).unwrap_err().to_string();
-        assert!(error.contains("library.safetensors"), "{n}: {error}");
+    for (n_kernels, mapping) in [(1, linear), (1, network.clone()), (3, network)] {
+        let model = garnet(n_kernels);
+        let mut transfer = Transfer::new(&model, mapping.clone()).unwrap();
+        transfer.learn(&contexts(3, 1)).unwrap();
+        write_library(&path, &transfer).unwrap();
+        let whole = std::fs::read(&path).unwrap();
+        for n in (0..whole.len()).step_by(7) {
+            std::fs::write(&path, &whole[..n]).unwrap();
+            let error = read_library(&path, &model, mapping.clone()).unwrap_err().to_string();
+            assert!(error.contains("library.safetensors"), "{n}: {error}");
+        }
+        let (mut tried, mut refused) = (0, 0);
+        for i in (0..whole.len()).step_by(5) {
+            let mut bytes = whole.clone();
+            bytes[i] ^= [0x01, 0x80, 0xff][i % 3];
+            std::fs::write(&path, &bytes).unwrap();
+            tried += 1;
+            refused += usize::from(read_library(&path, &model, mapping.clone()).is_err());
+        }
+        assert!(3 * refused > tried, "{refused} of {tried}");
     }
-    let mut refused = 0;
-    for i in (0..whole.len()).step_by(5) {
-        let mut bytes = whole.clone();
-        bytes[i] ^= [0x01, 0x80, 0xff][i % 3];
-        std::fs::write(&path, &bytes).unwrap();
-        refused += usize::from(read_library(&path, &model, signed()).is_err());
-    }
-    assert!(refused > whole.len() / 5 / 3, "{refused} of {}", whole.len() / 5);
     assert!(!is_library(folder.path()));
 }
 

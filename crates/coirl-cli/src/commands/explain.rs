@@ -6,6 +6,7 @@ use crate::destination::{to_stdout, to_terminal};
 use crate::explaining::{ChoiceReport, EntryReport, Explanation, write};
 use crate::failure::{Failure, Outcome};
 use crate::fitting::{DataArgs, Run, SourceData};
+use crate::networks::NetworkReport;
 use crate::progress;
 use clap::Args;
 use coirl::inspect::{self, BootstrapSettings, ContextHelpsSettings, Contributions, DeterminationSettings, Progress};
@@ -19,7 +20,8 @@ const EXPLANATION: &str = "\
 Says what a fitted mapping means. Which entries of the mapping do the demonstrations determine at all, and if not, why \
 not; how much would they change with other demonstrations; what does every context field add, by way of every feature, to \
 the reward and to the choice of an action over the next best one; and does the context help at all, against a mapping that \
-does not see it. RUN is the folder that `coirl fit` wrote; the model and the demonstrations are those that it names.";
+does not see it. Of a network, which has no entries and does not add up fields, the weights of a context are shown as \
+they are. RUN is the folder that `coirl fit` wrote; the model and the demonstrations are those that it names.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -60,12 +62,19 @@ pub(crate) fn run(args: &ExplainArgs, global: &Global) -> Result<Outcome, Failur
     let SourceData { data, train, .. } = run.data()?;
     let (model, fitted) = (&data.model, &run.fitted);
     let problem = Problem::new(model, &train, &data.estimator)?;
-    let mapping = of_unit_length(fitted.mapping()?)?;
+    let network = NetworkReport::of(fitted);
+    let linear = match network {
+        Some(_) => None,
+        None => Some(of_unit_length(fitted.mapping()?)?),
+    };
     let (context, given) = match &args.context {
         Some(typed) => (typed.resolve(model, context_names(model, fitted))?, true),
         None => (mean_context(model, &problem)?, false),
     };
-    let contributions = Contributions::new(model, &mapping, &context)?;
+    let contributions = match &linear {
+        Some(mapping) => Contributions::new(model, mapping, &context)?,
+        None => Contributions::undivided(model, fitted.agent.reward()?, &context)?,
+    };
     let state = args.state.map_or_else(|| contributions.usual_start(), StateId);
     // Refused before anything slow is done.
     let choice = contributions.choice(state);
@@ -75,10 +84,16 @@ pub(crate) fn run(args: &ExplainArgs, global: &Global) -> Result<Outcome, Failur
     }
 
     let determination = DeterminationSettings { max_entries: args.entries, ..DeterminationSettings::default() };
-    let found = watched("looking for what is determined", global, |listener| {
-        inspect::determine(&problem, &mapping, &determination, listener)
-    });
+    let found = match &linear {
+        Some(mapping) => watched("looking for what is determined", global, |listener| {
+            inspect::determine(&problem, mapping, &determination, listener)
+        }),
+        None => Err(coirl::Error::NotLinear),
+    };
     let resampled = (args.bootstrap > 0).then(|| {
+        if linear.is_none() {
+            return Err(coirl::Error::NotLinear);
+        }
         let settings =
             BootstrapSettings { replicates: args.bootstrap, seed: global.seed, ..BootstrapSettings::default() };
         watched("fitting resampled demonstrations", global, |listener| {
@@ -92,11 +107,14 @@ pub(crate) fn run(args: &ExplainArgs, global: &Global) -> Result<Outcome, Failur
             inspect::context_helps(&problem, &fitted.settings, &settings, listener)
         })
     });
-    let entries = EntryReport::all(&mapping, found.as_ref().ok(), resampled.as_ref().and_then(|r| r.as_ref().ok()));
+    let entries = linear.as_ref().map_or_else(Vec::new, |mapping| {
+        EntryReport::all(mapping, found.as_ref().ok(), resampled.as_ref().and_then(|r| r.as_ref().ok()))
+    });
     let explanation = Explanation {
         run: run.path.display().to_string(),
         source: &data.source,
         names: model.names(),
+        network,
         entries,
         determination: found.map_err(|error| error.to_string()),
         resampled: resampled.map(|found| found.map(|found| found.replicates).map_err(|error| error.to_string())),

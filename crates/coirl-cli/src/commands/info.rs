@@ -4,6 +4,7 @@ use crate::arguments::{Global, PAGE};
 use crate::destination::{to_stdout, to_terminal};
 use crate::failure::{Failure, Outcome};
 use crate::fitting::{agent_in_words, rows_of_mapping, status_in_words, write_mapping};
+use crate::networks::NetworkReport;
 use crate::numbers::{bytes, count, short};
 use crate::summary::Summary;
 use crate::text;
@@ -82,6 +83,8 @@ struct FittedInfo<'a> {
     agent: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     mapping: Option<Vec<&'a [f64]>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    network: Option<NetworkReport>,
     context_names: &'a [String],
     feature_names: &'a [String],
 }
@@ -105,6 +108,7 @@ fn show_fitted(path: &Path, global: &Global) -> Result<Outcome, Failure> {
             digest: &fitted.digest,
             agent: fitted.agent.kind(),
             mapping: rows_of_mapping(&fitted),
+            network: NetworkReport::of(&fitted),
             context_names: &fitted.names.contexts,
             feature_names: &fitted.names.features,
         };
@@ -123,6 +127,9 @@ fn show_fitted(path: &Path, global: &Global) -> Result<Outcome, Failure> {
         text::pair(out, "used", &used)?;
         let loss = |loss: Option<f64>| loss.map_or("not known".into(), short);
         text::pair(out, "agent", &format!("{}: {}", fitted.agent.kind(), agent_in_words(&fitted.agent)))?;
+        if let Some(network) = NetworkReport::of(&fitted) {
+            network.write(out)?;
+        }
         text::pair(out, "loss", &loss(certificate.loss))?;
         if certificate.last_iterate_loss.is_some() {
             text::pair(out, "", &format!("{} of the last iterate", loss(certificate.last_iterate_loss)))?;

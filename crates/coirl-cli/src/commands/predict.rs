@@ -6,20 +6,21 @@ use crate::destination::{note, to_file, to_stdout, to_terminal};
 use crate::failure::{Failure, Outcome};
 use crate::fitting::{DataArgs, Run};
 use crate::numbers::count;
-use crate::predicting::{Answer, KnownArgs, Report};
+use crate::predicting::{Answer, Answers, Followed, KnownArgs, Report};
 use crate::progress;
 use clap::{ArgGroup, Args};
-use coirl::agent::Agent;
+use coirl::mapping::LearnedMapping;
 use coirl::model::{Cmdp, Context};
 use coirl::transfer::{Prediction, Transfer};
 use std::path::PathBuf;
 
 const EXPLANATION: &str = "\
-Acts in a new context by the mapping that `coirl fit` has learned. Policies of contexts that were planned for before are \
+Acts in a new context by what `coirl fit` has learned. For agents that plan for a mapping, linear or a network, policies of contexts that were planned for before are \
 transferred: with shared dynamics, and inside a cluster, by generalised policy improvement, which is as good as any of \
 them and often better; with a mixture of kernels, the policy of the nearest context. A bound says how much better any \
 policy could be. It is relative to the learned mapping, not to the expert. With --bound, what cannot be transferred that \
-well is planned, from the transferred policy, and known from then on.";
+well is planned, from the transferred policy, and known from then on. Other agents are followed as they are: clones, \
+mixtures, soft policies and habits have a policy for every context, which may draw its actions, and no bound.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -101,58 +102,74 @@ struct OutputArgs {
 }
 
 pub(crate) fn run(args: &PredictArgs, global: &Global) -> Result<Outcome, Failure> {
-    let as_csv = args.output.is_csv()?;
+    args.output.is_csv()?;
     args.how.check()?;
     let opened = Run::open(&args.run, &DataArgs::of_model(args.asked.model.as_deref()))?;
-    let mapping = opened.fitted.mapping()?.clone();
-    if let Agent::Soft(_) = opened.fitted.agent {
-        note(global.quiet, "this run's agent draws its actions; here they are planned for its mapping");
+    let agent = &opened.fitted.agent;
+    let mapping = agent.planned_for();
+    if let (None, Some(option)) = (&mapping, args.how.given().or(args.known.given())) {
+        let kind = agent.kind();
+        let reason = "is for agents that plan for a mapping; this run's agent is followed as it is";
+        return Err(Failure::Usage(format!("{option} {reason} ({kind})")));
     }
     let model = opened.model()?;
     let names = context_names(&model, &opened.fitted);
     let contexts = args.asked.resolve(&model, names)?;
     args.asked.check_states(&model)?;
-    let mut transfer = match args.how.plan {
-        true => Transfer::new(&model, mapping)?,
-        false => args.known.open(&opened, &model, &mapping, names, args.how.bound, global.quiet)?,
-    };
-    args.known.prune(&mut transfer, &contexts, global.quiet)?;
-    let (n_contexts, n_policies) = (transfer.n_contexts(), transfer.n_policies());
-
-    let bar = progress::bar(contexts.len(), global.quiet);
-    let mut answers = Vec::with_capacity(contexts.len());
-    for context in contexts {
-        let prediction = args.how.predict(&mut transfer, &context)?;
-        let realised = args.how.realised.then(|| transfer.realised_gap(&context, &prediction.values)).transpose()?;
-        answers.push(Answer { context, prediction, realised });
-        bar.inc(1);
-    }
-    bar.finish_and_clear();
-    if let Some(path) = &args.known.save_library {
-        coirl::artifact::write_library(path, &transfer)?;
-        let (contexts, policies) = (count(transfer.n_contexts()), count(transfer.n_policies()));
-        note(global.quiet, &format!("wrote {} ({contexts} contexts, {policies} policies)", path.display()));
-    }
-    let report = Report {
-        model: &model,
-        names,
-        states: args.asked.states.as_deref(),
-        single: args.asked.context.is_some(),
-        n_contexts,
-        n_policies,
-        answers: &answers,
-    };
-    if let Some(path) = &args.output.out {
-        to_file(path, |out| if as_csv { report.write_csv(out) } else { report.write_json(out) })?;
-    }
-    match global.json {
-        true => to_stdout(|out| report.write_json(out))?,
-        false => to_terminal(|out| report.write_text(out))?,
-    }
-    if let Some(path) = &args.output.out {
-        note(global.quiet, &format!("wrote {}", path.display()));
+    match mapping {
+        Some(mapping) => args.plan(&opened, &model, &mapping, contexts, global)?,
+        None => {
+            let (states, single) = (args.asked.states.as_deref(), args.asked.context.is_some());
+            args.output.show(&Followed::new(&model, agent, names, states, single, contexts)?, global)?;
+        }
     }
     Ok(Outcome::Done)
+}
+
+impl PredictArgs {
+    /// Answers of an agent that plans for a mapping: transferred where that is good enough.
+    fn plan(
+        &self,
+        opened: &Run,
+        model: &Cmdp,
+        mapping: &LearnedMapping,
+        contexts: Vec<Context>,
+        global: &Global,
+    ) -> Result<(), Failure> {
+        let names = context_names(model, &opened.fitted);
+        let mut transfer = match self.how.plan {
+            true => Transfer::new(model, mapping.clone())?,
+            false => self.known.open(opened, model, mapping, names, self.how.bound, global.quiet)?,
+        };
+        self.known.prune(&mut transfer, &contexts, global.quiet)?;
+        let (n_contexts, n_policies) = (transfer.n_contexts(), transfer.n_policies());
+
+        let bar = progress::bar(contexts.len(), global.quiet);
+        let mut answers = Vec::with_capacity(contexts.len());
+        for context in contexts {
+            let prediction = self.how.predict(&mut transfer, &context, self.known.save_library.is_some())?;
+            let realised =
+                self.how.realised.then(|| transfer.realised_gap(&context, &prediction.values)).transpose()?;
+            answers.push(Answer { context, prediction, realised });
+            bar.inc(1);
+        }
+        bar.finish_and_clear();
+        if let Some(path) = &self.known.save_library {
+            coirl::artifact::write_library(path, &transfer)?;
+            let (contexts, policies) = (count(transfer.n_contexts()), count(transfer.n_policies()));
+            note(global.quiet, &format!("wrote {} ({contexts} contexts, {policies} policies)", path.display()));
+        }
+        let report = Report {
+            model,
+            names,
+            states: self.asked.states.as_deref(),
+            single: self.asked.context.is_some(),
+            n_contexts,
+            n_policies,
+            answers: &answers,
+        };
+        self.output.show(&report, global)
+    }
 }
 
 impl AskedArgs {
@@ -185,11 +202,26 @@ impl HowArgs {
         }
     }
 
-    fn predict(&self, transfer: &mut Transfer<'_>, context: &Context) -> Result<Prediction, Failure> {
+    /// The first option that was given.
+    fn given(&self) -> Option<&'static str> {
+        let options = [
+            ("--bound", self.bound.is_some()),
+            ("--plan", self.plan),
+            ("--transfer", self.transfer),
+            ("--realised", self.realised),
+        ];
+        options.into_iter().find(|option| option.1).map(|option| option.0)
+    }
+
+    /// The policy for a context; `saved` says whether what is planned here will be kept for later.
+    fn predict(&self, transfer: &mut Transfer<'_>, context: &Context, saved: bool) -> Result<Prediction, Failure> {
         Ok(match (self.plan, self.transfer) {
             (true, _) => {
                 let planned = transfer.plan(context, None)?;
-                transfer.remember(std::slice::from_ref(context), std::slice::from_ref(&planned.policy))?;
+                // Evaluating a policy for later can take longer than planning it.
+                if saved {
+                    transfer.remember(std::slice::from_ref(context), std::slice::from_ref(&planned.policy))?;
+                }
                 planned
             }
             (_, true) => transfer.transfer(context, None)?,
@@ -199,6 +231,22 @@ impl HowArgs {
 }
 
 impl OutputArgs {
+    /// Writes the answers where they were asked for.
+    fn show(&self, answers: &dyn Answers, global: &Global) -> Result<(), Failure> {
+        let as_csv = self.is_csv()?;
+        if let Some(path) = &self.out {
+            to_file(path, |out| if as_csv { answers.write_csv(out) } else { answers.write_json(out) })?;
+        }
+        match global.json {
+            true => to_stdout(|out| answers.write_json(out))?,
+            false => to_terminal(|out| answers.write_text(out))?,
+        }
+        if let Some(path) = &self.out {
+            note(global.quiet, &format!("wrote {}", path.display()));
+        }
+        Ok(())
+    }
+
     /// Whether the file is a table rather than JSON.
     fn is_csv(&self) -> Result<bool, Failure> {
         let Some(path) = &self.out else { return Ok(false) };

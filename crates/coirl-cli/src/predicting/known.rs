@@ -7,7 +7,7 @@ use crate::fitting::Run;
 use crate::numbers::{count, short};
 use clap::Args;
 use coirl::artifact::{is_library, read_library};
-use coirl::mapping::LinearMapping;
+use coirl::mapping::LearnedMapping;
 use coirl::model::{Cmdp, Context};
 use coirl::transfer::{Extent, Transfer, cover, thin};
 use std::path::{Path, PathBuf};
@@ -65,7 +65,7 @@ impl KnownArgs {
         &self,
         run: &Run,
         model: &'a Cmdp,
-        mapping: &LinearMapping,
+        mapping: &LearnedMapping,
         names: &[String],
         wanted: Option<f64>,
         quiet: bool,
@@ -97,10 +97,16 @@ impl KnownArgs {
             }
             KnownContexts::File(path) => thinned(read_contexts(path, model, names)?),
             KnownContexts::Cover => {
-                let radius = wanted.map(|bound| bound / transfer.bound_rate());
+                let radius = wanted.and_then(|bound| transfer.bound_rate().map(|rate| bound / rate));
                 let extent = extent.or(radius.map(Extent::Radius)).unwrap_or(Extent::Size(COVER_SIZE));
                 let found = cover(model.context_space(), &[], extent, COVER_LIMIT)?;
                 let size = count(found.contexts.len());
+                if wanted.is_some() && transfer.bound_rate().is_none() {
+                    note(
+                        quiet,
+                        "no cover promises a bound for a network; where an answer misses --bound, it is planned",
+                    );
+                }
                 note(quiet, &format!("{size} contexts: none is farther than {} from all of them", short(found.radius)));
                 found.contexts
             }
@@ -108,11 +114,17 @@ impl KnownArgs {
         if contexts.is_empty() {
             return Err(Failure::refused("the library is empty: --library-size and --radius leave no context"));
         }
-        transfer.learn(&contexts)?;
+        transfer.learn(&contexts).map_err(|error| match error {
+            coirl::Error::TooLarge { .. } => Failure::Refused {
+                message: error.to_string(),
+                help: Some("know fewer contexts (--library-size), or plan for each (--plan)".into()),
+            },
+            error => error.into(),
+        })?;
         Ok(transfer)
     }
 
-    fn saved<'a>(&self, path: &Path, model: &'a Cmdp, mapping: &LinearMapping) -> Result<Transfer<'a>, Failure> {
+    fn saved<'a>(&self, path: &Path, model: &'a Cmdp, mapping: &LearnedMapping) -> Result<Transfer<'a>, Failure> {
         if self.library_size.is_some() || self.radius.is_some() {
             let reason = "--library-size and --radius choose contexts to plan for; a saved library has its own";
             return Err(Failure::Usage(reason.into()));
@@ -122,6 +134,18 @@ impl KnownArgs {
             return Err(Failure::in_file(path, "is a library without contexts; there is nothing to transfer from"));
         }
         Ok(transfer)
+    }
+
+    /// The first option that was given.
+    pub(crate) fn given(&self) -> Option<&'static str> {
+        let options = [
+            ("--library", self.library.is_some()),
+            ("--library-size", self.library_size.is_some()),
+            ("--radius", self.radius.is_some()),
+            ("--prune", self.prune),
+            ("--save-library", self.save_library.is_some()),
+        ];
+        options.into_iter().find(|option| option.1).map(|option| option.0)
     }
 
     /// Leaves out what the questions do not need, where that was asked for.

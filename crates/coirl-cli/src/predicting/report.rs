@@ -1,11 +1,12 @@
 //! Predictions for people and for programs.
 
+use super::{Answers, named};
 use crate::failure::Failure;
 use crate::numbers::{count, full, short};
 use crate::plans::{MOST_ROWS, action_counts, action_name, rest};
 use crate::text;
 use coirl::model::{Cmdp, Context};
-use coirl::transfer::{BoundBy, Gap, How, Prediction, RELATIVE_TO, TheoremBound};
+use coirl::transfer::{BoundBy, Coefficients, Gap, How, Prediction, RELATIVE_TO, TheoremBound};
 use serde::Serialize;
 use std::io::Write;
 
@@ -79,9 +80,8 @@ struct Many<'a> {
     library: Library,
 }
 
-impl Report<'_> {
-    /// One object for one context, a list for a file of them.
-    pub(crate) fn write_json(&self, out: &mut dyn Write) -> Result<(), Failure> {
+impl Answers for Report<'_> {
+    fn write_json(&self, out: &mut dyn Write) -> Result<(), Failure> {
         let library = Library { contexts: self.n_contexts, policies: self.n_policies };
         let mut predictions: Vec<AnswerObject<'_>> = self.answers.iter().map(|answer| self.object(answer)).collect();
         let text = match predictions.pop() {
@@ -94,6 +94,34 @@ impl Report<'_> {
         Ok(writeln!(out, "{}", text.map_err(std::io::Error::from)?)?)
     }
 
+    fn write_csv(&self, out: &mut dyn Write) -> Result<(), Failure> {
+        let refused = |error: csv::Error| Failure::from(std::io::Error::from(error));
+        let mut table = csv::Writer::from_writer(out);
+        let header = ["context", "state", "action", "name", "value", "obtained", "bound"];
+        table.write_record(header).map_err(refused)?;
+        for (i, answer) in self.answers.iter().enumerate() {
+            for state in self.asked() {
+                let action = self.action(answer, state);
+                let name = self.model.names().actions.get(action).cloned().unwrap_or_default();
+                let Prediction { values, how, bound, .. } = &answer.prediction;
+                let number = |n: usize| n.to_string();
+                let row = [number(i), number(state), number(action), name, full(values[state])];
+                let row = row.into_iter().chain([word(*how).into(), full(*bound)]);
+                table.write_record(row).map_err(refused)?;
+            }
+        }
+        Ok(table.flush()?)
+    }
+
+    fn write_text(&self, out: &mut dyn Write) -> Result<(), Failure> {
+        match self.answers {
+            [answer] if self.single => self.write_one(out, answer),
+            _ => self.write_many(out),
+        }
+    }
+}
+
+impl Report<'_> {
     fn object<'b>(&'b self, answer: &'b Answer) -> AnswerObject<'b> {
         let Answer { context, prediction, realised } = answer;
         let (sweeps, warm) = match prediction.how {
@@ -127,41 +155,14 @@ impl Report<'_> {
         answer.prediction.policy.actions().and_then(|actions| actions.get(state)).map_or(0, |action| action.index())
     }
 
-    /// One row per context and state.
-    pub(crate) fn write_csv(&self, out: &mut dyn Write) -> Result<(), Failure> {
-        let refused = |error: csv::Error| Failure::from(std::io::Error::from(error));
-        let mut table = csv::Writer::from_writer(out);
-        let header = ["context", "state", "action", "name", "value", "obtained", "bound"];
-        table.write_record(header).map_err(refused)?;
-        for (i, answer) in self.answers.iter().enumerate() {
-            for state in self.asked() {
-                let action = self.action(answer, state);
-                let name = self.model.names().actions.get(action).cloned().unwrap_or_default();
-                let Prediction { values, how, bound, .. } = &answer.prediction;
-                let number = |n: usize| n.to_string();
-                let row = [number(i), number(state), number(action), name, full(values[state])];
-                let row = row.into_iter().chain([word(*how).into(), full(*bound)]);
-                table.write_record(row).map_err(refused)?;
-            }
-        }
-        Ok(table.flush()?)
-    }
-
     fn asked(&self) -> Vec<usize> {
         self.states.map_or_else(|| (0..self.model.n_states()).collect(), <[usize]>::to_vec)
-    }
-
-    pub(crate) fn write_text(&self, out: &mut dyn Write) -> Result<(), Failure> {
-        match self.answers {
-            [answer] if self.single => self.write_one(out, answer),
-            _ => self.write_many(out),
-        }
     }
 
     fn write_one(&self, out: &mut dyn Write, answer: &Answer) -> Result<(), Failure> {
         let Answer { context, prediction, realised } = answer;
         text::title(out, "How to act")?;
-        text::pair(out, "context", &self.named(context))?;
+        text::pair(out, "context", &named(context, self.names))?;
         text::pair(out, "policy", &action_counts(self.model, &prediction.policy))?;
         text::pair(out, "value", &format!("{} from the start, for the learned mapping", short(prediction.value)))?;
         text::pair(out, "obtained", &self.in_words(prediction))?;
@@ -174,7 +175,11 @@ impl Report<'_> {
         text::pair(out, "bound", &format!("no policy is better by more than {limit}, {by}; {RELATIVE_TO}"))?;
         if let Some(theorem) = prediction.theorem {
             let distance = short(theorem.distance);
-            let says = format!("{} for transfer, at distance {distance} from a known context", short(theorem.bound));
+            let known = match theorem.distance_of {
+                Coefficients::Contexts => "context",
+                Coefficients::Weights => "reward",
+            };
+            let says = format!("{} for transfer, at distance {distance} from a known {known}", short(theorem.bound));
             text::pair(out, "theorem", &says)?;
         }
         if let Some(gap) = realised {
@@ -215,15 +220,6 @@ impl Report<'_> {
         let known = format!("{} policies of {} known contexts", count(self.n_policies), count(self.n_contexts));
         text::pair(out, "library", &known)?;
         Ok(text::pair(out, "bounds", RELATIVE_TO)?)
-    }
-
-    /// "speed=0.2, collision=0.8", or numbers.
-    fn named(&self, context: &Context) -> String {
-        let number = |(i, x): (usize, &f64)| match self.names.get(i) {
-            Some(name) => format!("{name}={}", short(*x)),
-            None => short(*x),
-        };
-        context.values().iter().enumerate().map(number).collect::<Vec<_>>().join(", ")
     }
 
     fn in_words(&self, prediction: &Prediction) -> String {

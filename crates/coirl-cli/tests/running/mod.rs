@@ -3,6 +3,11 @@
 
 use assert_cmd::Command;
 use assert_cmd::assert::Assert;
+use coirl::agent::Agent;
+use coirl::artifact::{read_fitted, write_fitted};
+use coirl::learn::{Hidden, Method, Neural};
+use coirl::mapping::NeuralMapping;
+use coirl::network::{Architecture, Layer, Network, Standardisation};
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -73,4 +78,22 @@ pub(crate) fn write_contexts(folder: &Folder, n: usize) {
     let rows = contexts(n).iter().map(|c| format!("{:?},{:?},{:?}\n", c[0], c[1], c[2])).collect::<String>();
     folder.write("contexts.csv", format!("speed,collision,off-road\n{rows}"));
     folder.write("mapping.csv", MAPPING);
+}
+
+/// Gives what was learned in a folder to a small untrained network, as a learner of networks would have left it.
+pub(crate) fn as_network(folder: &Folder, run: &str, seed: usize) -> NeuralMapping {
+    let path = folder.path(run).join("fitted.safetensors");
+    let mut fitted = read_fitted(&path).unwrap();
+    let (d, k) = (fitted.mapping().unwrap().dimension(), fitted.mapping().unwrap().n_features());
+    let hidden = vec![Layer::normalised(6), Layer::leaky(4)];
+    let architecture = Architecture { inputs: d, hidden: hidden.clone(), outputs: k, unit_output: true };
+    let standard = Standardisation { shift: vec![1.0 / d as f64; d], scale: vec![0.25; d] };
+    let parameters = (0..architecture.n_parameters()).map(|i| ((i * i + seed) as f32).sin()).collect();
+    let statistics = (0..12).map(|i| if i < 6 { 0.0 } else { 1.0 }).collect();
+    let mapping = NeuralMapping::new(Network::new(architecture, standard, parameters, statistics).unwrap());
+    fitted.settings.method = Method::Neural(Neural { hidden: Hidden::Layers(hidden), ..Neural::default() });
+    fitted.settings.stop.max_steps = Some(10);
+    fitted.agent = Agent::Neural(mapping.clone());
+    write_fitted(&path, &fitted).unwrap();
+    mapping
 }

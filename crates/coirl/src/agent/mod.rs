@@ -19,7 +19,7 @@ pub use mixture::Mixture;
 pub use soft::{NearestWeights, SoftMapping};
 
 use crate::error::{Error, Result};
-use crate::mapping::{LinearMapping, NeuralMapping, RewardMapping};
+use crate::mapping::{LearnedMapping, LinearMapping, NeuralMapping, RewardMapping};
 use crate::model::ActionId;
 
 /// How to act in a context that nobody has seen.
@@ -71,6 +71,15 @@ impl Agent {
             Agent::Soft(soft) => Ok(soft.mapping()),
             Agent::Neural(_) => Err(Error::NotLinear),
             _ => Err(Error::NoMapping { agent: self.kind() }),
+        }
+    }
+
+    /// The mapping that the agent plans for, of agents that plan for one.
+    pub fn planned_for(&self) -> Option<LearnedMapping> {
+        match self {
+            Agent::Planned(mapping) => Some(mapping.clone().into()),
+            Agent::Neural(mapping) => Some(mapping.clone().into()),
+            _ => None,
         }
     }
 

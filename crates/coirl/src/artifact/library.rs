@@ -9,11 +9,12 @@
 //!
 //! | tensor | type and shape | |
 //! |---|---|---|
-//! | `0.contexts` | F64 `[n, d]` | the contexts |
+//! | `0.contexts` | F64 `[n, d]` | the contexts, of a linear mapping |
+//! | `0.coefficients` | F64 `[n, b]` | what the contexts are known by, of a network: reward weights, for mixtures after the context |
 //! | `0.policy_of` | U32 `[n]` | the policy of each |
 //! | `0.policies` | U8 or U16 `[p, s]` | distinct policies, two bytes per state from 257 actions on |
-//! | `0.sums` | F64 `[s, d, p]` | discounted sums of the mapping's rows, not for mixtures |
-//! | `0.scale` | F64 `[d]` | sizes by which ties are judged, not for mixtures |
+//! | `0.sums` | F64 `[s, b, p]` | discounted sums of the mapping's rows (b = d), or of the features (b = k, of a network); not for mixtures |
+//! | `0.scale` | F64 `[b]` | sizes by which ties are judged, not for mixtures |
 //!
 //! Sums are compared with the policies when read. That the policies are optimal is taken from the digest.
 
@@ -21,7 +22,7 @@ use super::fitted::open;
 use super::format_error;
 use super::safetensors::{Tensor, TensorFile, Values, write_tensors};
 use crate::error::Result;
-use crate::mapping::LinearMapping;
+use crate::mapping::{LearnedMapping, RewardMapping};
 use crate::model::{ActionId, Cmdp};
 use crate::plan::Policy;
 use crate::transfer::{CompactPolicy, Knowledge, KnownContexts, PolicyLibrary, Transfer};
@@ -49,20 +50,20 @@ struct Part {
 pub fn write_library(path: &Path, transfer: &Transfer<'_>) -> Result<()> {
     let known = transfer.known();
     let parts = known.iter().map(|known| Part { n_contexts: known.len(), n_policies: known.n_policies() }).collect();
-    let (n_states, dimension) = (transfer.model().n_states(), transfer.mapping().dimension());
+    let n_states = transfer.model().n_states();
     let mut tensors = Vec::new();
     for (i, known) in known.iter().enumerate().filter(|(_, known)| !known.is_empty()) {
         let mut add = |name: &str, shape: Vec<usize>, values| {
             tensors.push(Tensor { name: format!("{i}.{name}"), shape, values });
         };
-        let (coefficients, policy_of) = known.parts();
-        add("contexts", vec![known.len(), dimension], Values::F64(Cow::Borrowed(coefficients)));
+        let ((coefficients, policy_of), size) = (known.parts(), known.size());
+        add(known_by(transfer.mapping()), vec![known.len(), size], Values::F64(Cow::Borrowed(coefficients)));
         add("policy_of", vec![known.len()], Values::U32(Cow::Borrowed(policy_of)));
         add("policies", vec![known.n_policies(), n_states], compact(known));
         if let Some(library) = part(transfer.knowledge(), i) {
             let (sums, scale) = library.sums();
-            add("sums", vec![n_states, dimension, known.n_policies()], Values::F64(Cow::Borrowed(sums)));
-            add("scale", vec![dimension], Values::F64(Cow::Borrowed(scale)));
+            add("sums", vec![n_states, size, known.n_policies()], Values::F64(Cow::Borrowed(sums)));
+            add("scale", vec![size], Values::F64(Cow::Borrowed(scale)));
         }
     }
     write_tensors(path, FORMAT, VERSION, &Header { digest: transfer.digest(), parts }, &tensors)
@@ -70,7 +71,7 @@ pub fn write_library(path: &Path, transfer: &Transfer<'_>) -> Result<()> {
 
 /// Reads what is known about a mapping in a model. Refuses, naming the file, what is damaged, of another version, or
 /// belongs to another mapping or model.
-pub fn read_library<'a>(path: &Path, model: &'a Cmdp, mapping: LinearMapping) -> Result<Transfer<'a>> {
+pub fn read_library<'a>(path: &Path, model: &'a Cmdp, mapping: impl Into<LearnedMapping>) -> Result<Transfer<'a>> {
     let mut tensors = open(path)?;
     let header: Header = tensors.header(FORMAT, VERSION)?;
     let mut transfer = Transfer::new(model, mapping)?;
@@ -98,6 +99,14 @@ pub fn is_library(path: &Path) -> bool {
     open(path).is_ok_and(|tensors| tensors.format() == Some(FORMAT))
 }
 
+/// The tensor of what contexts are known by.
+fn known_by(mapping: &LearnedMapping) -> &'static str {
+    match mapping {
+        LearnedMapping::Linear(_) => "contexts",
+        LearnedMapping::Neural(_) => "coefficients",
+    }
+}
+
 fn part<'t, 'a>(knowledge: &'t Knowledge<'a>, index: usize) -> Option<&'t PolicyLibrary<'a>> {
     match knowledge {
         Knowledge::Shared(library) => Some(library),
@@ -119,9 +128,9 @@ fn compact(known: &KnownContexts) -> Values<'static> {
 
 fn fill(tensors: &mut TensorFile, transfer: &mut Transfer<'_>, index: usize, part: &Part) -> Result<()> {
     let model = transfer.model();
-    let (n_states, dimension) = (model.n_states(), transfer.mapping().dimension());
+    let (n_states, size) = (model.n_states(), transfer.known()[index].size());
     let name = |what: &str| format!("{index}.{what}");
-    let coefficients: Vec<f64> = tensors.tensor(&name("contexts"), &[part.n_contexts, dimension])?;
+    let coefficients: Vec<f64> = tensors.tensor(&name(known_by(transfer.mapping())), &[part.n_contexts, size])?;
     let policy_of: Vec<u32> = tensors.tensor(&name("policy_of"), &[part.n_contexts])?;
     let shape = [part.n_policies, n_states];
     let actions: Vec<ActionId> = match model.n_actions() {
@@ -129,8 +138,15 @@ fn fill(tensors: &mut TensorFile, transfer: &mut Transfer<'_>, index: usize, par
         _ => tensors.tensor::<u16>(&name("policies"), &shape)?.into_iter().map(|a| ActionId(a.into())).collect(),
     };
     let policies: Vec<Policy> = actions.chunks_exact(n_states).map(|row| Policy::Stationary(row.to_vec())).collect();
-    for row in coefficients.chunks_exact(dimension) {
-        model.context_space().context(row)?;
+    // Reward weights may be anything; contexts may not.
+    let n_context = match (transfer.mapping(), transfer.knowledge()) {
+        (LearnedMapping::Neural(_), Knowledge::Shared(_) | Knowledge::Clusters(_)) => None,
+        (mapping, _) => Some(mapping.dimension()),
+    };
+    if let Some(n_context) = n_context {
+        for row in coefficients.chunks_exact(size) {
+            model.context_space().context(&row[..n_context])?;
+        }
     }
     let known = transfer.known()[index].filled(&coefficients, &policy_of, &policies)?;
     let library = match transfer.knowledge_mut() {
@@ -141,7 +157,7 @@ fn fill(tensors: &mut TensorFile, transfer: &mut Transfer<'_>, index: usize, par
         Knowledge::Shared(library) => library,
         Knowledge::Clusters(libraries) => &mut libraries[index],
     };
-    let sums = tensors.tensor(&name("sums"), &[n_states, dimension, part.n_policies])?;
-    let scale = tensors.tensor(&name("scale"), &[dimension])?;
+    let sums = tensors.tensor(&name("sums"), &[n_states, size, part.n_policies])?;
+    let scale = tensors.tensor(&name("scale"), &[size])?;
     library.fill(known, sums, scale)
 }

@@ -6,10 +6,10 @@
 
 use super::{Acting, Contender, Length, Measurement};
 use crate::agent::Agent;
-use crate::baselines::Cloning;
+use crate::baselines::{Cloning, NeuralCloning};
 use crate::demos::{Demonstration, Estimator, Train, Trajectory};
 use crate::domains::{Patient, Sepsis};
-use crate::error::{Result, check_length};
+use crate::error::{Error, Result, check_length};
 use crate::evaluate::{Examination, Score, plan_contexts};
 use crate::learn::{
     Adaptive, Batch, Ellipsoid, Hidden, Method, MirrorDescent, Neural, Objective, Problem, Record, Recorder, Settings,
@@ -266,8 +266,9 @@ pub fn linear_contenders() -> Vec<Contender> {
         Contender::new("adaptive, likelihood", Estimator::Decisions, adaptive(Objective::likelihood()))
             .lasting(Length::Passes(3))
             .with_improvement(),
-        cloning("cloning", true),
-        cloning("cloning, unmasked", false),
+        cloning("cloning by a network", true),
+        cloning("cloning by a network, unmasked", false),
+        logistic(),
     ]
 }
 
@@ -289,14 +290,19 @@ pub fn threshold_contenders() -> Vec<Contender> {
         Contender::new("network, decisions", Estimator::Decisions, on_loss()),
         Contender::new("network, likelihood", Estimator::Decisions, Method::Neural(Neural::default()))
             .with_improvement(),
-        cloning("cloning", true),
-        cloning("cloning, unmasked", false),
+        cloning("cloning by a network", true),
+        cloning("cloning by a network, unmasked", false),
     ]
 }
 
 fn cloning(name: &'static str, masked: bool) -> Contender {
-    Contender::new(name, Estimator::ControlVariate, Method::Cloning(Cloning { masked, ..Cloning::default() }))
-        .lasting(Length::Steps(100))
+    let own = NeuralCloning { masked, most_probable: true, ..NeuralCloning::default() };
+    Contender::new(name, Estimator::ControlVariate, Method::NeuralCloning(own))
+}
+
+fn logistic() -> Contender {
+    let own = Cloning { most_probable: true, ..Cloning::default() };
+    Contender::new("cloning, logistic", Estimator::ControlVariate, Method::Cloning(own)).lasting(Length::Steps(100))
 }
 
 /// Offline: everything is learned from one trajectory in each of so many contexts. Measurements are handed to `sink`, which may stop the
@@ -342,7 +348,8 @@ pub fn offline(
 
 /// What generalised policy improvement over the policies of known contexts does in others.
 fn improved(model: &Cmdp, agent: &Agent, known: &[Context], test: &[Context]) -> Result<Vec<Policy>> {
-    let mut transfer = Transfer::new(model, agent.mapping()?.clone())?;
+    let mapping = agent.planned_for().ok_or(Error::NoMapping { agent: agent.kind() })?;
+    let mut transfer = Transfer::new(model, mapping)?;
     transfer.learn(known)?;
     test.iter().map(|context| transfer.policy(context)).collect()
 }

@@ -20,6 +20,7 @@ use super::interval::Interval;
 use super::progress::{Listener, tell};
 use crate::error::{Error, Result};
 use crate::learn::{Problem, Settings, Watch, chance, dot, fit};
+use crate::model::Context;
 use crate::random::stream;
 use rand::RngExt;
 use rand::seq::SliceRandom;
@@ -154,16 +155,17 @@ fn parts(
     chance: &[Vec<f64>],
 ) -> Result<Parts> {
     let fitted = fit(&problem.select(learned_from)?, settings, Watch::default(), &mut ())?;
-    let mapping = fitted.mapping()?;
-    let agents = problem.respond(mapping.values(), held_out)?;
-    let part = |(&i, agent): (&usize, &Vec<f64>)| {
-        let weights = mapping.weights(problem.input(i))?;
-        let (value, by_chance) = (dot(&weights, agent), dot(&weights, &chance[i]));
+    let inputs: Vec<Context> = held_out.iter().map(|&i| problem.input(i).clone()).collect();
+    let weights = fitted.agent.reward()?.weights_of_all(&inputs)?;
+    let agents = problem.act_for(&weights, held_out)?;
+    let rewards = weights.chunks_exact(problem.n_features());
+    let part = |((&i, (_, agent)), weights): ((&usize, &(_, Vec<f64>)), &[f64])| {
+        let (value, by_chance) = (dot(weights, agent), dot(weights, &chance[i]));
         let gain = value - by_chance;
         let is_rounding = gain <= ROUNDING * (value.abs() + by_chance.abs());
-        Ok((value - dot(&weights, problem.demonstrated(i)?), if is_rounding { 0.0 } else { gain }))
+        Ok((value - dot(weights, problem.demonstrated(i)?), if is_rounding { 0.0 } else { gain }))
     };
-    let mut parts: Parts = held_out.iter().zip(&agents).map(part).collect::<Result<_>>()?;
+    let mut parts: Parts = held_out.iter().zip(&agents).zip(rewards).map(part).collect::<Result<_>>()?;
     // In units of the mean gain, for every fold has its own mapping and scale.
     let mean = parts.iter().map(|part| part.1).sum::<f64>() / parts.len() as f64;
     let in_gains = |part: &(f64, f64)| if mean > 0.0 { (part.0 / mean, part.1 / mean) } else { (1.0, 1.0) };

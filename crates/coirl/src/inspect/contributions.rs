@@ -7,12 +7,13 @@
 //! Q(s, a) − Q(s, b) = Σ_ij c_i W_ij (ψ_j(s, a) − ψ_j(s, b)),     ψ(s, a) = φ(s, a) + γ E[ψ^π(s′) | s, a],
 //! ```
 //!
-//! with π optimal for the context. The terms add up to what they explain, to rounding. ψ(s, a) is φ(s, a) and γ times the
+//! with π optimal for the context. A network does not add up what the fields of a context do: its weights f_j(c) are not taken
+//! apart, and there is one row of terms. The terms add up to what they explain, to rounding. ψ(s, a) is φ(s, a) and γ times the
 //! feature expectations of π started where a leads: one linear system per action that is compared, whatever the number of
 //! features.
 
 use crate::error::{Error, Result, check_length};
-use crate::mapping::LinearMapping;
+use crate::mapping::{LinearMapping, RewardMapping};
 use crate::model::{ActionId, Cmdp, Context, Criterion, Mdp, Reward, StateId};
 use crate::plan::{Plan, Planner, Policy, TIE_TOLERANCE, evaluate};
 
@@ -25,7 +26,7 @@ pub struct Contributions<'a> {
     weights: Terms,
 }
 
-/// One number per context field and feature.
+/// One number per context field and feature, or per feature alone.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct Terms {
     n_features: usize,
@@ -89,18 +90,24 @@ impl Terms {
 impl<'a> Contributions<'a> {
     /// Plans with the mapping in a context.
     pub fn new(model: &'a Cmdp, mapping: &LinearMapping, context: &Context) -> Result<Self> {
-        let mdp = model.mdp(context)?;
-        let weights = mapping.weights(context)?;
-        check_length("mapping (columns)", model.n_features(), mapping.n_features())?;
-        let reward = mdp.reward(&weights)?;
-        let plan = Planner::default().plan(&mdp, &reward)?;
+        let whole = Self::undivided(model, mapping, context)?;
         let (k, c) = (mapping.n_features(), context.values());
         let term = |(i, row): (usize, &[f64])| row.iter().map(|w| c[i] * w).collect::<Vec<_>>();
         let values = mapping.values().chunks_exact(k).enumerate().flat_map(term).collect();
-        Ok(Self { mdp, reward, plan, weights: Terms { n_features: k, values } })
+        Ok(Self { weights: Terms { n_features: k, values }, ..whole })
     }
 
-    /// c_i W_ij: what every field adds to the weight of every feature.
+    /// The same for any mapping, with the fields of the context together: terms have one row.
+    pub fn undivided(model: &'a Cmdp, mapping: &dyn RewardMapping, context: &Context) -> Result<Self> {
+        let mdp = model.mdp(context)?;
+        let values = mapping.weights(context)?;
+        check_length("mapping (columns)", model.n_features(), mapping.n_features())?;
+        let reward = mdp.reward(&values)?;
+        let plan = Planner::default().plan(&mdp, &reward)?;
+        Ok(Self { mdp, reward, plan, weights: Terms { n_features: mapping.n_features(), values } })
+    }
+
+    /// c_i W_ij: what every field adds to the weight of every feature; f_j(c) where they are undivided.
     pub fn weights(&self) -> &Terms {
         &self.weights
     }

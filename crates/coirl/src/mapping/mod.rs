@@ -1,9 +1,11 @@
 //! Reward mappings: from a context to the weights of the reward.
 
+mod learned;
 mod linear;
 mod neural;
 mod threshold;
 
+pub use learned::LearnedMapping;
 pub use linear::LinearMapping;
 pub use neural::NeuralMapping;
 pub use threshold::ThresholdMapping;

@@ -7,7 +7,7 @@ use faer::linalg::matmul::matmul;
 use faer::traits::RealField;
 use faer::{Accum, MatMut, MatRef, Par};
 use rayon::prelude::*;
-use std::ops::{Add, Div, Mul, Sub};
+use std::ops::{Add, AddAssign, Div, DivAssign, Mul, Sub};
 
 /// Slope of the leaky ReLU below zero.
 const LEAK: f64 = 0.01;
@@ -25,6 +25,8 @@ pub(crate) trait Number:
     + Sub<Output = Self>
     + Mul<Output = Self>
     + Div<Output = Self>
+    + AddAssign
+    + DivAssign
     + Into<f64>
     + Send
     + Sync
@@ -112,7 +114,7 @@ impl<T: Number> Pass<T> {
             });
             normalised.push(own);
             for (row, b) in y.chunks_exact_mut(n).zip(&parameters[place.shift.clone()]) {
-                row.iter_mut().for_each(|y| *y = *y + *b);
+                row.iter_mut().for_each(|y| *y += *b);
             }
             if place.leaky {
                 let leak = T::nearest(LEAK);
@@ -284,7 +286,7 @@ fn to_unit_length<T: Number>(outputs: &mut [T], n: usize) -> Vec<T> {
         .map(|i| {
             let squares: f64 = outputs.iter().skip(i).step_by(n).map(|y| (*y).into().powi(2)).sum();
             let length = if squares > 0.0 { T::nearest(squares.sqrt()) } else { T::ONE };
-            outputs.iter_mut().skip(i).step_by(n).for_each(|y| *y = *y / length);
+            outputs.iter_mut().skip(i).step_by(n).for_each(|y| *y /= length);
             length
         })
         .collect()

@@ -1,10 +1,11 @@
 //! A network with its numbers.
 
-use super::architecture::{Architecture, Place};
+use super::architecture::{Architecture, Layer, Place};
 use super::packed;
 use super::pass::{Normalise, Pass};
 use super::standardisation::Standardisation;
 use crate::error::{Error, Result, check_length};
+use crate::model::digest::feed_numbers;
 use crate::random::stream;
 use rand::RngExt;
 use rand_distr::StandardNormal;
@@ -170,6 +171,19 @@ impl Network {
                 reason: "the network diverged; choose shorter steps or a largest gradient",
             }),
         }
+    }
+
+    /// Hands shape and numbers to `sink`, in a fixed order and form.
+    pub(crate) fn feed(&self, sink: &mut dyn FnMut(&[u8])) {
+        let Architecture { inputs, hidden, outputs, unit_output } = &self.architecture;
+        let layer = |layer: &Layer| [layer.width, layer.batch_normalisation.into(), layer.leaky.into()];
+        let shape = [*inputs, hidden.len(), *outputs, usize::from(*unit_output)];
+        sink(b"network");
+        shape.into_iter().chain(hidden.iter().flat_map(layer)).for_each(|n| sink(&(n as u64).to_le_bytes()));
+        feed_numbers(&self.standard.shift, sink);
+        feed_numbers(&self.standard.scale, sink);
+        // How many there are follows from the shape.
+        self.parameters.iter().chain(self.statistics.iter()).for_each(|x| sink(&x.to_le_bytes()));
     }
 
     /// The parameters, to be changed.

@@ -1,17 +1,28 @@
-//! What the theorems of transfer guarantee: with π taken from contexts c_j at distance δ = min ‖c − c_j‖∞,
+//! What the theorems of transfer guarantee: with π taken from contexts c_j at distance δ = min ‖c − c_j‖∞ and a linear mapping,
 //!
 //! | dynamics | policy | V*_c − V^π_c in every state |
 //! |---|---|---|
 //! | shared | generalised policy improvement | ≤ 2·φ_max/(1−γ)·δ |
 //! | mixture Σ cᵢPᵢ | the one of the nearest c_j | ≤ 2·(φ_max + γ·d·V_max)/(1−γ)·δ |
 //!
-//! φ_max = max ‖Wφ‖₁ over states (pairs, where features depend on the action), V_max = max |V*_c(s)|. The paper prints
-//! the second one with a further 1/γ: it goes from Q to the value of the start through an extra state. The steps of its
+//! φ_max = max ‖Wφ‖₁ over states (pairs, where features depend on the action), V_max = max |V*_c(s)|.
+//!
+//! A network may change its reward as much as it likes between two contexts, so how near they are says nothing. The proofs use
+//! the contexts only to bound ‖R_c − R_{c_j}‖∞ ≤ φ_max·‖f(c) − f(c_j)‖∞ and ‖P_c − P_{c_j}‖₁ ≤ ‖c − c_j‖₁, and so hold as they are
+//! with φ_max = max ‖φ‖₁ and
+//!
+//! | dynamics | δ of a network, in every state V*_c − V^π_c ≤ 2·φ_max/(1−γ)·δ |
+//! |---|---|
+//! | shared | min ‖f(c) − f(c_j)‖∞ |
+//! | mixture | min ‖f(c) − f(c_j)‖∞ + γ/(1−γ)·‖f(c_j)‖∞·‖c − c_j‖₁, π of the c_j that attains it |
+//!
+//! the last because no value in c_j exceeds φ_max·‖f(c_j)‖∞/(1−γ). The paper prints
+//! the second theorem with a further 1/γ: it goes from Q to the value of the start through an extra state. The steps of its
 //! proof bound V*_c − V*_{c_j} and V*_{c_j} − V^π_c directly, so the form without 1/γ holds for the values too, and at
 //! γ = 0, where the printed one says nothing, it is 2·φ_max·δ. Both are relative to the learned mapping: how far that is
 //! from the expert's, they do not say.
 
-use super::basis::BasisRewards;
+use super::basis::{BasisRewards, Coefficients};
 
 /// What no theorem of this module speaks about.
 pub const RELATIVE_TO: &str = "relative to the learned mapping, not to the expert";
@@ -21,10 +32,12 @@ pub const RELATIVE_TO: &str = "relative to the learned mapping, not to the exper
 pub struct TheoremBound {
     /// No policy is better than the transferred one by more than this, in any state.
     pub bound: f64,
-    /// The same as the paper prints it; infinite where its 1/γ is.
+    /// The same with the 1/γ that the paper prints for mixtures; infinite where that is.
     pub printed: f64,
-    /// δ = min ‖c − c_j‖∞.
+    /// δ.
     pub distance: f64,
+    /// What δ is a distance of; for a network and a mixture with what the dynamics add.
+    pub distance_of: Coefficients,
     /// Number of the nearest known context.
     pub nearest: usize,
 }
@@ -36,9 +49,9 @@ pub struct Constants {
     pub discount: f64,
     /// φ_max.
     pub largest_sum: f64,
-    /// A bound on V_max: max |Wφ| / (1−γ).
+    /// A bound on V_max: max |Wφ| / (1−γ); infinite for networks, whose rewards have no common bound.
     pub largest_value: f64,
-    /// d.
+    /// Number of coefficients of a context: d of a linear mapping, k of a network.
     pub dimension: usize,
 }
 
@@ -52,14 +65,17 @@ impl Constants {
         }
     }
 
-    /// What generalised policy improvement loses at most per unit of distance.
+    /// What generalised policy improvement loses at most per unit of distance between coefficients.
     pub fn improvement_rate(&self) -> f64 {
         2.0 * self.largest_sum / (1.0 - self.discount)
     }
 
-    /// What the policy of the nearest context loses at most per unit of distance.
+    /// What the policy of the nearest context loses at most per unit of distance between contexts, for a linear mapping; infinite
+    /// for networks.
     pub fn nearest_rate(&self) -> f64 {
-        let moved = self.discount * self.dimension as f64 * self.largest_value;
+        // Without a future it does not matter what values could be.
+        let value = if self.discount > 0.0 { self.largest_value } else { 0.0 };
+        let moved = self.discount * self.dimension as f64 * value;
         2.0 * (self.largest_sum + moved) / (1.0 - self.discount)
     }
 
@@ -81,7 +97,7 @@ pub fn printed_in_ball(dimension: usize, n_features: usize, discount: f64, dista
 }
 
 /// Infinite rather than undefined at discount zero.
-fn divided(bound: f64, discount: f64) -> f64 {
+pub(super) fn divided(bound: f64, discount: f64) -> f64 {
     if discount > 0.0 { bound / discount } else { f64::INFINITY }
 }
 

@@ -76,6 +76,11 @@ impl KnownContexts {
         }
     }
 
+    /// Numbers per context.
+    pub(crate) fn size(&self) -> usize {
+        self.size
+    }
+
     /// Number of contexts.
     pub fn len(&self) -> usize {
         self.policy_of.len()

@@ -107,7 +107,7 @@ impl<'a> PolicyLibrary<'a> {
         let (n, b) = (self.mdp.n_states(), self.rewards.size);
         let bytes = known.n_policies().saturating_mul(8 * n * b);
         if bytes > LARGEST_BYTES {
-            let what = "bytes of successor values of a library (states × policies × numbers of a context × 8)";
+            let what = "bytes of successor values of a library (states × policies × coefficients of a context × 8)";
             return Err(Error::TooLarge { what, count: bytes, limit: LARGEST_BYTES });
         }
         let (before, after) = (self.known.n_policies(), known.n_policies());
@@ -183,12 +183,12 @@ impl<'a> PolicyLibrary<'a> {
         Ok(self.sums.chunks_exact(n * b).map(value).collect())
     }
 
-    /// The theorem's bound.
+    /// The theorem's bound, by the distance to the nearest known coefficients.
     pub fn bound(&self, coefficients: &[f64]) -> Result<TheoremBound> {
         self.check(coefficients)?;
         let (nearest, distance) = self.known.nearest(coefficients).ok_or_else(empty)?;
         let bound = self.constants.improvement_rate() * distance;
-        Ok(TheoremBound { bound, printed: bound, distance, nearest })
+        Ok(TheoremBound { bound, printed: bound, distance, distance_of: self.rewards.coefficients, nearest })
     }
 
     /// Makes what answers are read from for all states, as far as memory allows.

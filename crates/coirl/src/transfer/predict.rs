@@ -7,15 +7,15 @@
 //! 3. Otherwise one backup of its exactly evaluated values bounds what it can lose, usually by far less.
 //! 4. If that is still too much, planning starts from those values. The plan is that of planning from scratch.
 
-use super::basis::Basis;
+use super::basis::{Basis, coefficients};
 use super::bounds::{Constants, TheoremBound};
 use super::known::KnownContexts;
 use super::library::{Choice, PolicyLibrary, check_criterion, empty};
 use super::nearest::NearestContexts;
 use crate::error::{Error, Result, check_length};
 use crate::evaluate::plan_mapping;
-use crate::mapping::LinearMapping;
-use crate::model::digest::{feed_numbers, sha256};
+use crate::mapping::{LearnedMapping, RewardMapping};
+use crate::model::digest::sha256;
 use crate::model::{ActionId, Cmdp, Context, Dynamics, Mdp, Reward, StateId};
 use crate::plan::{ManyOptions, Plan, Planner, Policy, Start, evaluate, suboptimality_bound};
 
@@ -28,7 +28,7 @@ const EVALUATION_SWEEPS: f64 = 300.0;
 #[derive(Debug)]
 pub struct Transfer<'a> {
     model: &'a Cmdp,
-    mapping: LinearMapping,
+    mapping: LearnedMapping,
     knowledge: Knowledge<'a>,
     /// Sweeps that planning took in the first context, alone.
     sweeps: Option<usize>,
@@ -42,7 +42,7 @@ pub(crate) enum Knowledge<'a> {
     /// One per cluster.
     Clusters(Vec<PolicyLibrary<'a>>),
     /// Policies only.
-    Mixture(NearestContexts),
+    Mixture(Box<NearestContexts>),
 }
 
 /// How a policy was obtained.
@@ -106,15 +106,16 @@ pub struct Gap {
 
 impl<'a> Transfer<'a> {
     /// With no context known so far. For the discounted criterion.
-    pub fn new(model: &'a Cmdp, mapping: LinearMapping) -> Result<Self> {
+    pub fn new(model: &'a Cmdp, mapping: impl Into<LearnedMapping>) -> Result<Self> {
+        let mapping = mapping.into();
         check_criterion(model)?;
         if let Some(dimension) = model.context_space().dimension().or(model.dynamics().context_dimension()) {
-            check_length("mapping (rows)", dimension, mapping.dimension())?;
+            check_length("contexts of the mapping", dimension, mapping.dimension())?;
         }
-        let basis = Basis::linear(&mapping);
+        let basis = Basis::of(&mapping);
         let knowledge = match model.dynamics() {
             Dynamics::Shared(_) => Knowledge::Shared(Box::new(PolicyLibrary::shared(model, &basis)?)),
-            Dynamics::Mixture(_) => Knowledge::Mixture(NearestContexts::new(model, &mapping)?),
+            Dynamics::Mixture(_) => Knowledge::Mixture(Box::new(NearestContexts::new(model, mapping.clone())?)),
             Dynamics::Clusters(clusters) => {
                 let libraries = (0..clusters.kernels().len()).map(|i| PolicyLibrary::of_cluster(model, i, &basis));
                 Knowledge::Clusters(libraries.collect::<Result<_>>()?)
@@ -124,7 +125,7 @@ impl<'a> Transfer<'a> {
     }
 
     /// The mapping.
-    pub fn mapping(&self) -> &LinearMapping {
+    pub fn mapping(&self) -> &LearnedMapping {
         &self.mapping
     }
 
@@ -147,13 +148,19 @@ impl<'a> Transfer<'a> {
         self.known().iter().map(|known| known.n_policies()).sum()
     }
 
-    /// What a theorem's bound is per unit of ‖c − c_j‖∞.
-    pub fn bound_rate(&self) -> f64 {
+    /// What a theorem's bound is per unit of ‖c − c_j‖∞; nothing for networks, whose bounds do not follow from contexts.
+    pub fn bound_rate(&self) -> Option<f64> {
         let constants = self.constants();
-        match self.knowledge {
-            Knowledge::Mixture(_) => constants.nearest_rate(),
-            Knowledge::Shared(_) | Knowledge::Clusters(_) => constants.improvement_rate(),
+        match (&self.mapping, &self.knowledge) {
+            (LearnedMapping::Neural(_), _) => None,
+            (_, Knowledge::Mixture(_)) => Some(constants.nearest_rate()),
+            (_, Knowledge::Shared(_) | Knowledge::Clusters(_)) => Some(constants.improvement_rate()),
         }
+    }
+
+    /// What a context is in a library: itself, or its reward weights where the mapping is a network.
+    fn coefficients(&self, context: &Context) -> Result<Vec<f64>> {
+        Ok(coefficients(&self.mapping, std::slice::from_ref(context))?.concat())
     }
 
     /// The constants of the theorems.
@@ -181,8 +188,8 @@ impl<'a> Transfer<'a> {
     /// Remembers the optimal policies of some contexts.
     pub fn remember(&mut self, contexts: &[Context], policies: &[Policy]) -> Result<()> {
         check_length("policies to remember", contexts.len(), policies.len())?;
-        contexts.iter().try_for_each(|context| self.mapping.weights(context).map(|_| ()))?;
-        let plans = || contexts.iter().map(Context::values).zip(policies);
+        let known = coefficients(&self.mapping, contexts)?;
+        let plans = || known.iter().map(Vec::as_slice).zip(policies);
         match &mut self.knowledge {
             Knowledge::Shared(library) => library.add(plans()),
             Knowledge::Mixture(nearest) => {
@@ -201,18 +208,17 @@ impl<'a> Transfer<'a> {
 
     /// Leaves out policies that are not needed on these contexts, where the actions stay as they are; returns how many.
     pub fn prune(&mut self, contexts: &[Context]) -> Result<usize> {
-        contexts.iter().try_for_each(|context| self.mapping.weights(context).map(|_| ()))?;
+        let asked = coefficients(&self.mapping, contexts)?;
         let model = self.model;
-        let values = |context: &Context| context.values().to_vec();
         match &mut self.knowledge {
-            Knowledge::Shared(library) => library.prune(&contexts.iter().map(values).collect::<Vec<_>>()),
+            Knowledge::Shared(library) => library.prune(&asked),
             Knowledge::Clusters(libraries) => {
                 let mut dropped = 0;
                 for (i, library) in libraries.iter_mut().enumerate().filter(|(_, library)| !library.known().is_empty())
                 {
                     let mut own = Vec::new();
-                    for context in contexts {
-                        own.extend((cluster_of(model, context)? == i).then(|| values(context)));
+                    for (context, coefficients) in contexts.iter().zip(&asked) {
+                        own.extend((cluster_of(model, context)? == i).then(|| coefficients.clone()));
                     }
                     dropped += library.prune(&own)?;
                 }
@@ -241,7 +247,7 @@ impl<'a> Transfer<'a> {
     /// The theorem's bound in a context.
     pub fn bound(&self, context: &Context) -> Result<TheoremBound> {
         match (self.library(context)?, &self.knowledge) {
-            (Some(library), _) => library.bound(context.values()),
+            (Some(library), _) => library.bound(&self.coefficients(context)?),
             (None, Knowledge::Mixture(nearest)) => nearest.bound(context),
             (None, _) => Err(empty()),
         }
@@ -251,7 +257,7 @@ impl<'a> Transfer<'a> {
     pub fn act(&self, context: &Context, state: StateId) -> Result<(ActionId, Option<f64>)> {
         match (self.library(context)?, &self.knowledge) {
             (Some(library), _) => {
-                library.act(context.values(), state).map(|choice| (choice.action, Some(choice.value)))
+                library.act(&self.coefficients(context)?, state).map(|choice| (choice.action, Some(choice.value)))
             }
             (None, Knowledge::Mixture(nearest)) => nearest.act(context, state).map(|action| (action, None)),
             (None, _) => Err(empty()),
@@ -262,7 +268,7 @@ impl<'a> Transfer<'a> {
     pub fn policy(&self, context: &Context) -> Result<Policy> {
         match (self.library(context)?, &self.knowledge) {
             (Some(library), _) => {
-                let choices: Vec<Choice> = library.improve(context.values())?;
+                let choices: Vec<Choice> = library.improve(&self.coefficients(context)?)?;
                 Ok(Policy::Stationary(choices.iter().map(|choice| choice.action).collect()))
             }
             (None, Knowledge::Mixture(nearest)) => Ok(nearest.transfer(context)?.0),
@@ -315,7 +321,7 @@ impl<'a> Transfer<'a> {
         };
         let mdp = self.model.mdp(context)?;
         let (rows, entries) = (mdp.kernel().n_rows() as f64, mdp.kernel().n_entries() as f64);
-        let improvement = IMPROVEMENT_COST * rows * (library.known().n_policies() * self.mapping.dimension()) as f64;
+        let improvement = IMPROVEMENT_COST * rows * (library.known().n_policies() * library.known().size()) as f64;
         let evaluation = EVALUATION_SWEEPS * entries / rows * mdp.n_states() as f64;
         Ok(improvement + evaluation > entries * sweeps as f64)
     }
@@ -363,7 +369,7 @@ impl<'a> Transfer<'a> {
     pub fn digest(&self) -> String {
         sha256(|sink| {
             self.model.feed(sink);
-            feed_numbers(self.mapping.values(), sink);
+            self.mapping.feed(sink);
         })
     }
 
