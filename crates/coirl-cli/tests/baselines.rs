@@ -112,7 +112,9 @@ fn options_of_other_methods() {
         ("--roll-outs 3", "batch-ellipsoid"),
         ("--method psgd --large-mdp", "projection"),
         ("--method projection --positive", "mwal"),
-        ("--temperature 2", "max-entropy"),
+        ("--method psgd --temperature 2", "max-entropy"),
+        ("--method psgd --objective loss", "network"),
+        ("--layers 3,3", "network-es"),
     ] {
         let run = folder.coirl(&format!("fit {typed} --out run")).failure().code(1);
         let error = String::from_utf8(run.get_output().stderr.clone()).unwrap();

@@ -129,7 +129,7 @@ fn what_is_refused() {
         refused(&format!("{SHOWN} --method {method}"), &["actions", "--trajectories"]);
     }
     folder.coirl(&format!("{OWN} {SHOWN} --method uniform")).success();
-    refused(&format!("{SEEN} --method adaptive --temperature 2"), &["adaptive", "--temperature", "max-entropy"]);
+    refused(&format!("{SEEN} --method psgd --temperature 2"), &["psgd", "--temperature", "max-entropy"]);
     refused(&format!("{SEEN} --method bc --temperature 2"), &["bc", "--temperature"]);
     refused(&format!("{SEEN} --method majority --penalty 2"), &["majority", "--penalty", "bc"]);
     refused(&format!("{SEEN} --method psgd --greedy"), &["psgd", "--greedy"]);

@@ -34,7 +34,7 @@ fn fitted() -> Folder {
 
 #[test]
 fn what_ships_is_fine() {
-    let page = text(Folder::new().coirl("check --quiet").success());
+    let page = text(Folder::new().coirl("check --shipped driving --quiet").success());
     assert_eq!(page.lines().filter(|line| line.trim_start().starts_with("fine")).count(), 6, "{page}");
     assert!(!page.contains("warning") && page.contains("least loss"), "{page}");
     assert!(page.lines().all(|line| line.chars().count() <= 80), "{page}");
@@ -107,7 +107,7 @@ fn a_run_is_explained() {
 #[test]
 fn contexts_may_be_named() {
     let folder = Folder::new();
-    folder.coirl("fit --quiet --steps 20 --out fit").success();
+    folder.coirl("fit --shipped driving --quiet --steps 20 --out fit").success();
     let quick = "explain fit --bootstrap 0 --folds 0 --entries 1 --json --quiet --context";
     let numbers = json(folder.coirl(&format!("{quick} 0.2,0.5,0.3")).success());
     let named =

@@ -44,7 +44,7 @@ fn row_of_expectations(plan: &Value) -> String {
 /// What ships, learned.
 fn driving() -> Folder {
     let folder = Folder::new();
-    folder.coirl("fit --quiet --out run").success();
+    folder.coirl("fit --shipped driving --quiet --out run").success();
     folder
 }
 
@@ -294,7 +294,7 @@ fn networks_transfer_plan_and_keep_their_libraries() {
     let saved = "--library cover --library-size 12 --transfer --save-library known.safetensors --json";
     let first = json(folder.coirl(&format!("{asked} {saved}")).success());
     assert_eq!(json(folder.coirl(&format!("{asked} {known}")).success()), first);
-    folder.coirl("fit --quiet --out run").success();
+    folder.coirl("fit --shipped driving --quiet --out run").success();
     let error = refused(&folder, &format!("{asked} {known}"));
     assert!(error.contains("another mapping or model"), "{error}");
     as_network(&folder, "run", 2);
@@ -318,7 +318,7 @@ fn agents_without_a_plan_are_followed_as_they_are() {
         ("nearest", "copied", "deterministic", seen),
         ("uniform", "uniform", "stochastic", seen),
         ("max-entropy", "soft", "stochastic", seen),
-        ("projection", "mixed", "mixture", ""),
+        ("projection", "mixed", "mixture", "--shipped driving"),
     ];
     for (method, agent, kind, data) in methods {
         folder.coirl(&format!("fit {data} --method {method} --steps 6 --out {method} --quiet")).success();

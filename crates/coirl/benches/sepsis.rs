@@ -1,7 +1,7 @@
 //! Section 4.3 of the paper on the sepsis simulator, as tables for docs/sepsis.md:
 //!
 //! ```text
-//! cargo bench -p coirl --bench sepsis -- online | linear | threshold [--seeds N] [--contexts N,N,…]
+//! cargo bench -p coirl --bench sepsis -- online | linear | threshold [--seeds N] [--contexts N,N,…] [--only WORD] [--without WORD]
 //! ```
 
 use coirl::evaluate::Score;
@@ -24,10 +24,17 @@ fn main() -> coirl::Result<()> {
     };
     let size =
         |usual: &[usize]| Size { contexts: contexts(usual), seeds: (0..seeds).collect(), test_contexts: TEST_CONTEXTS };
+    let chosen = |contenders: Vec<Contender>| -> Vec<Contender> {
+        let fits = |contender: &Contender| {
+            after("--only").is_none_or(|word| contender.name.contains(word.as_str()))
+                && after("--without").is_none_or(|word| !contender.name.contains(word.as_str()))
+        };
+        contenders.into_iter().filter(fits).collect()
+    };
     let wanted = |name: &str| words.is_empty() || words.iter().any(|word| word == name);
     if wanted("online") {
         for seen in [Seen::FeatureExpectations, Seen::Trajectory] {
-            let (size, contenders) = (size(&[25, 100, 500, 1000]), online_contenders(seen));
+            let (size, contenders) = (size(&[25, 100, 500, 1000]), chosen(online_contenders(seen)));
             let mut all = Vec::new();
             online(seen, &contenders, &size, &mut |m| keep(&mut all, m))?;
             println!("\n### Online, {seen:?}\n");
@@ -35,8 +42,8 @@ fn main() -> coirl::Result<()> {
         }
     }
     for (name, truth, usual, contenders) in [
-        ("linear", Truth::Linear, &[10, 25, 100, 200, 500, 1000][..], linear_contenders()),
-        ("threshold", Truth::Threshold, &[200, 1000, 4000][..], threshold_contenders()),
+        ("linear", Truth::Linear, &[10, 25, 100, 200, 500, 1000][..], chosen(linear_contenders())),
+        ("threshold", Truth::Threshold, &[200, 1000, 4000][..], chosen(threshold_contenders())),
     ] {
         if wanted(name) {
             let size = size(usual);

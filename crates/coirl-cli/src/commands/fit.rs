@@ -130,7 +130,8 @@ struct OutputArgs {
 impl FitArgs {
     /// The settings of a run on this problem, and how much worse than the expert is good enough.
     fn settings(&self, problem: &Problem<'_>, seed: u64) -> Result<(Settings, f64), Failure> {
-        let typed = self.method.seeing_actions((0..problem.len()).all(|i| !problem.trajectories(i).is_empty()));
+        let actions = (0..problem.len()).all(|i| !problem.trajectories(i).is_empty());
+        let typed = self.method.seeing_actions(actions && !self.data.wants_expectations());
         let (method, tolerance) = typed.resolve(typed.entry()?, problem.sum_bound()?)?;
         let batch = if let Method::Neural(own) = &method { own.batch } else { self.method.batch() };
         let per_pass = match &method {

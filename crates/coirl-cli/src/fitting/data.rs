@@ -35,9 +35,9 @@ pub(crate) struct DataArgs {
     #[arg(long, value_name = "FILE")]
     starts: Option<PathBuf>,
     /// From trajectories to feature expectations: truncated adds up along the path, geometric does for paths ended with
-    /// probability 1 - discount, control-variate uses the known dynamics against noise, decisions compares action by action
-    #[arg(long, value_name = "NAME", value_enum, default_value_t = EstimatorArg::ControlVariate, requires = "trajectories")]
-    estimator: EstimatorArg,
+    /// probability 1 - discount, control-variate uses the known dynamics against noise, decisions compares action by action [default: control-variate]
+    #[arg(long, value_name = "NAME", value_enum, requires = "trajectories")]
+    estimator: Option<EstimatorArg>,
     /// Use the first H transitions of every trajectory
     #[arg(long, value_name = "H", requires = "trajectories")]
     horizon: Option<usize>,
@@ -112,6 +112,11 @@ impl DataArgs {
             *place = Some(path.to_owned());
         }
         Ok(data)
+    }
+
+    /// Whether somebody said how feature expectations are read off trajectories.
+    pub(crate) fn wants_expectations(&self) -> bool {
+        self.estimator.is_some()
     }
 
     /// The model: a file or a domain.
@@ -236,7 +241,7 @@ impl DataArgs {
     }
 
     fn estimator(&self) -> Estimator {
-        match self.estimator {
+        match self.estimator.unwrap_or_default() {
             EstimatorArg::Truncated => Estimator::Truncated { horizon: None },
             EstimatorArg::Geometric => Estimator::Geometric,
             EstimatorArg::ControlVariate => Estimator::ControlVariate,
@@ -252,7 +257,7 @@ impl DataArgs {
     ) -> Result<Vec<Demonstration>, Failure> {
         let transitions = self.transitions(model)?;
         let shortened = |trajectory: Trajectory| match (transitions, self.estimator) {
-            (Some(_), EstimatorArg::Geometric) => Err(Failure::refused(
+            (Some(_), Some(EstimatorArg::Geometric)) => Err(Failure::refused(
                 "--horizon or --tail would cut what --estimator geometric adds up; give one of them",
             )),
             (Some(horizon), _) => Ok(trajectory.truncated(horizon)),

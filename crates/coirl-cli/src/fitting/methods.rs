@@ -258,7 +258,7 @@ pub(crate) struct MethodArgs {
     #[arg(long, value_name = "H")]
     roll_out_length: Option<usize>,
     /// What adaptive and networks minimise: the loss of the paper, or the negative log-likelihood of single actions, which learns more from
-    /// the same trajectories [default: likelihood from trajectories, loss from feature expectations]
+    /// the same trajectories [default: likelihood from trajectories, loss with --estimator or from feature expectations]
     #[arg(long, value_name = "NAME", value_enum)]
     objective: Option<ObjectiveArg>,
     /// Hidden layers of a network, "336,336,336"; a width with "n" is normalised over the batch [default: three of eight times the
@@ -287,7 +287,7 @@ pub(crate) struct MethodArgs {
     /// Take the best action (max-entropy) or the likeliest (bc, bc-network) instead of drawing one
     #[arg(long)]
     greedy: bool,
-    /// Whether single actions are known of every demonstration.
+    /// Whether single actions are known of every demonstration, and are to be learned from.
     #[arg(skip)]
     sees_actions: bool,
 }

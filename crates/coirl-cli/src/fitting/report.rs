@@ -110,8 +110,8 @@ impl<'a> Report<'a> {
             &self.fitted.settings.method
         {
             match objective {
-                Objective::Loss => row("objective", "loss".into(), "of the paper"),
-                Objective::Likelihood { .. } => row("objective", "likelihood".into(), "of the demonstrated actions"),
+                Objective::Loss => row("objective", String::new(), "the loss of the paper"),
+                Objective::Likelihood { .. } => row("objective", String::new(), "the likelihood of single actions"),
             }
         }
         let short_kind = if self.agent.len() <= LONGEST_KIND { self.agent } else { "" };
@@ -137,11 +137,7 @@ impl<'a> Report<'a> {
             row("mapping", "0".into(), "nothing was learned: every policy explains it");
         }
         if let Some(loss) = self.certificate.loss {
-            let remark = if loss < 0.0 {
-                "on the demonstrations; below 0 by noise"
-            } else {
-                "on the demonstrations, unexplained"
-            };
+            let remark = if loss < 0.0 { "below 0: the paths are noisy" } else { "on the demonstrations, unexplained" };
             row("loss", short(loss), remark);
         }
         if let Some(score) = self.score {
@@ -187,10 +183,13 @@ impl<'a> Report<'a> {
         let trained = planning + network;
         if !trained.is_zero() {
             let share = planning.as_secs_f64() / trained.as_secs_f64();
-            row("planning", percent(share), "of the steps' time; the rest is the network");
+            row("planning", percent(share), "of the time; the rest is the network");
         }
         row("seconds", format!("{:.2}", taken.as_secs_f64()), "");
         text::table(out, &["", "", ""], &[1], rows)?;
+        if self.fitted.names.model == "sepsis" {
+            writeln!(out, "\nResearch software, not for clinical use.")?;
+        }
         write_mapping(out, self.fitted)?;
         if self.certificate.bound.is_some() {
             writeln!(out, "\nbound: {}", self.certificate.bound_says)?;

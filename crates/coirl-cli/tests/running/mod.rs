@@ -91,7 +91,11 @@ pub(crate) fn as_network(folder: &Folder, run: &str, seed: usize) -> NeuralMappi
     let parameters = (0..architecture.n_parameters()).map(|i| ((i * i + seed) as f32).sin()).collect();
     let statistics = (0..12).map(|i| if i < 6 { 0.0 } else { 1.0 }).collect();
     let mapping = NeuralMapping::new(Network::new(architecture, standard, parameters, statistics).unwrap());
-    fitted.settings.method = Method::Neural(Neural { hidden: Hidden::Layers(hidden), ..Neural::default() });
+    fitted.settings.method = Method::Neural(Neural {
+        objective: coirl::learn::Objective::Loss,
+        hidden: Hidden::Layers(hidden),
+        ..Neural::default()
+    });
     fitted.settings.stop.max_steps = Some(10);
     fitted.agent = Agent::Neural(mapping.clone());
     write_fitted(&path, &fitted).unwrap();

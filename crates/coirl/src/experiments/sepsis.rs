@@ -291,7 +291,6 @@ pub fn threshold_contenders() -> Vec<Contender> {
         Contender::new("network, likelihood", Estimator::Decisions, Method::Neural(Neural::default()))
             .with_improvement(),
         cloning("cloning by a network", true),
-        cloning("cloning by a network, unmasked", false),
     ]
 }
 

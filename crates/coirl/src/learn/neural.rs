@@ -238,6 +238,7 @@ impl Algorithm for State {
         let rows: Vec<&[f64]> = indices.iter().map(|&i| problem.input(i).values()).collect();
         let network = self.mapping.network();
         let (pass, weights) = network.learn(&rows);
+        Network::check_outputs_after_steps_from(&weights, own.step_size)?;
         let planning = Instant::now();
         let (value, upstream) = own.objective.of(problem, &weights, &indices)?;
         let mut planned = planning.elapsed();

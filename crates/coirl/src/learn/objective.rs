@@ -46,8 +46,10 @@ impl Objective {
                     Some(temperature) => temperature,
                     None => SHARE_OF_LARGEST * problem.model().features().max_abs() * problem.horizon()?,
                 };
-                let length = (dot(weights, weights) / indices.len() as f64).sqrt().max(f64::MIN_POSITIVE);
-                likelihood(problem, problem.demonstrated_actions()?, weights, indices, temperature * length)
+                let length = (dot(weights, weights) / indices.len() as f64).sqrt();
+                // Where nothing is rewarded every action is as good, at any temperature.
+                let scaled = Some(temperature * length).filter(|scaled| scaled.is_normal()).unwrap_or(1.0);
+                likelihood(problem, problem.demonstrated_actions()?, weights, indices, scaled)
             }
         }
     }

@@ -163,14 +163,12 @@ impl Network {
 
     /// Refuses what is left of a network after steps that were too long.
     pub(crate) fn check_after_steps_from(&self, step_size: f64) -> Result<()> {
-        match self.parameters.iter().find(|x| !x.is_finite()) {
-            None => Ok(()),
-            Some(value) => Err(Error::InvalidSetting {
-                name: "step size",
-                value: format!("{step_size} ({value})"),
-                reason: "the network diverged; choose shorter steps or a largest gradient",
-            }),
-        }
+        if self.parameters.iter().all(|x| x.is_finite()) { Ok(()) } else { Err(diverged(step_size)) }
+    }
+
+    /// The same by what comes out of it.
+    pub(crate) fn check_outputs_after_steps_from(outputs: &[f64], step_size: f64) -> Result<()> {
+        if outputs.iter().all(|x| x.is_finite()) { Ok(()) } else { Err(diverged(step_size)) }
     }
 
     /// Hands shape and numbers to `sink`, in a fixed order and form.
@@ -205,6 +203,11 @@ impl Network {
         }
         columns
     }
+}
+
+fn diverged(step_size: f64) -> Error {
+    let reason = "the network diverged; choose shorter steps or a largest gradient";
+    Error::InvalidSetting { name: "step size", value: step_size.to_string(), reason }
 }
 
 /// The first `n` of `width` columns as rows.

@@ -1,0 +1,75 @@
+//! Networks from context to reward on the command line: trained, resumed, examined and asked about a new context.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+mod running;
+
+use running::{Folder, json, text};
+
+const SEEN: &str = "fit --model demos/model.npz --contexts demos/contexts.csv --trajectories demos/trajectories.csv";
+const SCORED: &str = "--true-mapping demos/true-mapping.csv --test-contexts demos/test-contexts.csv";
+
+/// A driver's demonstrations under `demos`.
+fn folder() -> Folder {
+    let folder = Folder::new();
+    folder.coirl("domain demonstrate driving --contexts 30 --test-contexts 10 --transitions 20 --out demos").success();
+    folder
+}
+
+#[test]
+fn a_network_is_trained_and_asked() {
+    let folder = folder();
+    let train = format!("{SEEN} {SCORED} --method network --layers 24,24 --steps 150 --quiet");
+    let page = text(folder.coirl(&format!("{train} --out net")).success());
+    for words in ["plans for the reward of a network", "the likelihood of single actions", "planning"] {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+    assert!(page.lines().all(|line| line.chars().count() <= 80), "{page}");
+    assert!(!folder.path("net/mapping.csv").exists());
+    let found = json(folder.coirl(&format!("{train} --json --out again")).success());
+    assert_eq!((found["agent"].as_str(), found["method"].as_str()), (Some("neural"), Some("network")));
+    assert!(found["value_ratio"].as_f64().unwrap() > 0.9, "{found}");
+    assert_eq!(folder.read("net/fitted.safetensors"), folder.read("again/fitted.safetensors"));
+    // A run in two parts leaves the same bytes.
+    folder.coirl(&format!("{train} --stop-after 60 --out parts")).code(130);
+    folder.coirl(&format!("{train} --resume --out parts")).success();
+    assert_eq!(folder.read("net/fitted.safetensors"), folder.read("parts/fitted.safetensors"));
+    let info = text(folder.coirl("info net/fitted.safetensors").success());
+    assert!(info.contains("24") && info.contains("parameters"), "{info}");
+    folder.coirl("predict net --context 0.2,0.3,0.5 --quiet").success();
+}
+
+#[test]
+fn losses_and_perturbations_train_too() {
+    let folder = folder();
+    for (method, objective) in [("network-paper", "loss"), ("network-es", "likelihood")] {
+        let train = format!("{SEEN} --method {method} --layers 8n --steps 3 --json --quiet --out {method}");
+        folder.coirl(&train).success();
+        let info = json(folder.coirl(&format!("info {method}/fitted.safetensors --json")).success());
+        let found = &info["settings"]["method"]["objective"];
+        assert!(found == objective || found.get(objective).is_some(), "{method}: {found}");
+    }
+    // Without single actions there is only the loss.
+    let shown =
+        SEEN.replace("--trajectories demos/trajectories.csv", "--feature-expectations demos/feature-expectations.csv");
+    let page = text(folder.coirl(&format!("{shown} --method network --layers 8 --steps 3 --quiet --out mu")).success());
+    assert!(page.contains("the loss of the paper"), "{page}");
+}
+
+#[test]
+fn what_is_refused() {
+    let folder = folder();
+    for (typed, words) in [
+        ("--method network --layers 8,x", "expected a width"),
+        ("--method network --layers 0", "at least 1 unit"),
+        ("--method network --objective loss --temperature 1", "--objective likelihood"),
+        ("--method network --temperature 0", "expected a number above 0"),
+        ("--method network --step-size 0", "expected a number above 0"),
+        ("--method network --weight-decay=-1", "at least 0"),
+        ("--method network --constant-step", "--step-size"),
+        ("--method network --step-size 1e30 --steps 5", "diverged"),
+    ] {
+        let run = folder.coirl(&format!("{SEEN} {typed} --quiet --out run")).code(1);
+        let error = String::from_utf8(run.get_output().stderr.clone()).unwrap();
+        assert!(error.contains(words), "{typed}: {error}");
+    }
+}
