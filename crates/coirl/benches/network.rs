@@ -6,6 +6,7 @@
 //!
 //! The simulator's network (three layers of 336) learns on the sepsis simulator; the network for patients (20K, 10K, 10K, 5K: 350 million
 //! parameters) on 5,000 random states with a feature per state and action, mini-batches of 32, as in the paper.
+#![allow(clippy::print_stdout)] // tables are the result
 
 use coirl::demos::{Demonstration, Estimator, Train, Trajectory};
 use coirl::domains::Garnet;

@@ -3,6 +3,7 @@
 //! ```text
 //! cargo bench -p coirl --bench sepsis -- online | linear | threshold [--seeds N] [--contexts N,N,…] [--only WORD] [--without WORD]
 //! ```
+#![allow(clippy::print_stdout)] // tables are the result
 
 use coirl::evaluate::Score;
 use coirl::experiments::sepsis::{
@@ -89,7 +90,8 @@ fn stand(truth: Truth, seeds: u64) -> coirl::Result<()> {
     let each = (0..seeds).map(|seed| yardsticks(truth, TEST_CONTEXTS, seed)).collect::<coirl::Result<Vec<_>>>()?;
     let mean = |number: &dyn Fn(&Yardsticks) -> f64| 100.0 * each.iter().map(number).sum::<f64>() / each.len() as f64;
     println!("| agent that does not learn | gap-normalised value | plain ratio |\n|---|---|---|");
-    let named: [(&str, fn(&Yardsticks) -> &Score); 3] = [
+    type Stick = fn(&Yardsticks) -> &Score;
+    let named: [(&str, Stick); 3] = [
         ("one policy for the mean context", |stick| &stick.one_policy),
         ("survival only", |stick| &stick.outcome_only),
         ("random", |stick| &stick.random),

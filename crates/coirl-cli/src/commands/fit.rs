@@ -24,7 +24,7 @@ const RECORDS: u64 = 100;
 const LEAST_BETWEEN_RECORDS: u64 = 5;
 /// A record plans for every demonstration. With so many entries of the kernel to read for one, a step of one demonstration passes until
 /// the next: the record must not cost many times what is learned.
-const ENTRIES_PER_STEP: u64 = 150_000;
+const ENTRIES_PER_STEP: u64 = 300_000;
 /// Records without a better validation loss, where nothing is said.
 const PATIENCE: u64 = 10;
 

@@ -64,6 +64,7 @@ fn likelihood(history: &[Record]) -> Option<(Vec<Plot>, Layout)> {
 fn values(history: &[Record]) -> Option<(Vec<Plot>, Layout)> {
     let series = [
         ("value / expert's value", points(history, |record| record.score.map(|score| score.value_ratio))),
+        ("the same above random", points(history, |record| record.score.map(|score| score.relative_value))),
         ("states with an optimal action", points(history, |record| record.score.map(|score| score.optimal_accuracy))),
     ];
     let least = series.iter().flat_map(|(_, points)| points).map(|point| point.1).fold(f64::INFINITY, f64::min);

@@ -67,6 +67,7 @@ pub(super) fn loss(problem: &Problem<'_>, weights: &[f64], indices: &[usize]) ->
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)] // a failed unwrap is a failed test
 mod tests {
     use super::*;
     use crate::demos::{Demonstration, Estimator, Train, Trajectory};
