@@ -251,16 +251,21 @@ fn decisions_cost_what_the_agent_thinks_they_cost() {
 }
 
 #[test]
-fn an_agent_without_preferences_acts_at_random() {
+fn the_slope_at_zero_is_that_of_acting_at_random() {
     let (model, context, _, policy) = scene();
     let mdp = model.mdp(&context).unwrap();
     let mu = evaluate::feature_expectations(&mdp, &policy).unwrap();
-    let demonstration = Demonstration::from_feature_expectations(&model, context.clone(), mu).unwrap();
+    let demonstration = Demonstration::from_feature_expectations(&model, context.clone(), mu.clone()).unwrap();
     let train = Train::new(vec![demonstration.clone(), demonstration]);
     let problem = Problem::new(&model, &train, &Estimator::Decisions).unwrap();
     let random = evaluate::feature_expectations(&mdp, &model.random_policy()).unwrap();
-    let zero = [0.0; 6];
-    let own = [0.3, 0.8, 0.1, 0.4, -0.2, 0.9];
-    let answers = problem.respond_each(&[(&zero, 0), (&own, 1), (&zero, 1)]).unwrap();
-    assert_eq!(answers, [random.clone(), problem.respond(&own, &[1]).unwrap().remove(0), random]);
+    let g = problem.loss(&[0.0; 6], &[0, 1]).unwrap().subgradient;
+    for (i, c) in context.values().iter().enumerate() {
+        for j in 0..3 {
+            assert!((g[3 * i + j] - c * (random[j] - mu[j])).abs() < 1e-12);
+        }
+    }
+    // Asked how it acts, rather than for a slope, it takes the first action, as whoever plans for its mapping does.
+    let first = Planner::default().plan(&mdp, &mdp.reward(&[0.0; 3]).unwrap()).unwrap().policy;
+    assert_eq!(problem.act(&[0.0; 6], 0).unwrap().0, first);
 }

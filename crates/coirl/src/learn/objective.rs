@@ -59,7 +59,12 @@ impl Objective {
 pub(super) fn loss(problem: &Problem<'_>, weights: &[f64], indices: &[usize]) -> Result<(f64, Vec<f64>)> {
     let share = 1.0 / indices.len() as f64;
     let mut upstream = Vec::with_capacity(weights.len());
-    for (&i, (_, mu)) in indices.iter().zip(problem.act_for(weights, indices)?) {
+    let agents = if weights.iter().all(|w| *w == 0.0) {
+        problem.act_at_random(indices)?
+    } else {
+        problem.act_for(weights, indices)?.into_iter().map(|(_, mu)| mu).collect()
+    };
+    for (&i, mu) in indices.iter().zip(&agents) {
         let expert = problem.demonstrated(i)?;
         upstream.extend(mu.iter().zip(expert).map(|(mu, star)| share * (mu - star)));
     }

@@ -337,24 +337,6 @@ impl<'a> Problem<'a> {
     /// The agent's policies for rewards (row by row) in some contexts, with the feature expectations that are compared with the
     /// demonstrated ones.
     pub(crate) fn act_for(&self, weights: &[f64], indices: &[usize]) -> Result<Vec<(Policy, Vec<f64>)>> {
-        // Nothing is preferred where every weight is zero: all policies are optimal, and the agent acts at random. The first of equal
-        // actions would be as right, but it may be one whose consequences nobody knows.
-        let k = self.n_features();
-        let prefers: Vec<bool> = weights.chunks_exact(k).map(|row| row.iter().any(|w| *w != 0.0)).collect();
-        if prefers.iter().any(|prefers| !prefers) {
-            let of_those = |i: &usize| prefers[*i];
-            let weights: Vec<f64> =
-                (0..indices.len()).filter(of_those).flat_map(|i| &weights[i * k..(i + 1) * k]).copied().collect();
-            let others: Vec<usize> = (0..indices.len()).filter(of_those).map(|i| indices[i]).collect();
-            let mut planned =
-                if others.is_empty() { Vec::new() } else { self.act_for(&weights, &others)? }.into_iter().peekable();
-            let random = self.model.random_policy();
-            let answer = |(&i, &prefers): (&usize, &bool)| match planned.next_if(|_| prefers) {
-                Some(planned) => Ok(planned),
-                None => Ok((random.clone(), self.compared_expectations(&random, i)?)),
-            };
-            return indices.iter().zip(&prefers).map(answer).collect();
-        }
         self.count_plans(indices.len() as u64);
         let contexts: Vec<Context> = indices.iter().map(|&i| self.contexts[i].clone()).collect();
         let starts_like_the_model =
@@ -369,6 +351,13 @@ impl<'a> Problem<'a> {
             Ok((policy, mu))
         };
         policies.into_par_iter().zip(indices).map(with_expectations).collect()
+    }
+
+    /// The feature expectations of an agent that acts at random. Where nothing is rewarded all policies are optimal, so that they make a
+    /// subgradient as any other; the first of equal actions would too, but it may be one whose consequences nobody knows.
+    pub(super) fn act_at_random(&self, indices: &[usize]) -> Result<Vec<Vec<f64>>> {
+        let random = self.model.random_policy();
+        indices.par_iter().map(|&i| self.compared_expectations(&random, i)).collect()
     }
 
     /// The feature expectations of a policy that are compared with those of a demonstration.
@@ -404,7 +393,8 @@ impl<'a> Problem<'a> {
 
     /// Loss and subgradient on some demonstrations.
     pub fn loss(&self, mapping: &[f64], indices: &[usize]) -> Result<Loss> {
-        let agents = self.respond(mapping, indices)?;
+        let indifferent = mapping.iter().all(|w| *w == 0.0);
+        let agents = if indifferent { self.act_at_random(indices)? } else { self.respond(mapping, indices)? };
         let mut subgradient = vec![0.0; self.n_parameters()];
         for (&i, agent) in indices.iter().zip(&agents) {
             self.add_difference(i, agent, self.demonstrated(i)?, 1.0 / indices.len() as f64, &mut subgradient);
