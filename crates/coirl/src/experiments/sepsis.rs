@@ -175,7 +175,7 @@ pub struct Size {
     pub test_contexts: usize,
 }
 
-/// Who learns online: Algorithm 1 with the theory's step from W = 0, and the adaptive learner.
+/// Who learns online, from W = 0: Algorithm 1 with the theory's step, and the adaptive learner.
 pub fn online_contenders(seen: Seen) -> Vec<Contender> {
     let theory = MirrorDescent { step_size: StepSize::Theory { multiplier: 1.0 }, ..MirrorDescent::default() };
     let adaptive = || Method::Adaptive(Adaptive::default());
@@ -209,9 +209,7 @@ pub fn online(
             let problem = Problem::new(&ward.model, &train, &contender.estimator)?;
             let mut settings = contender.settings(problem.len(), seed);
             settings.stop.max_steps = Some(most as u64);
-            if matches!(contender.method, Method::MirrorDescent(_)) {
-                settings.initial = Some(vec![0.0; problem.n_parameters()]);
-            }
+            settings.initial = Some(vec![0.0; problem.n_parameters()]);
             let mut examiner = Examiner { examination: &examination, contexts: &size.contexts, measured: Vec::new() };
             fit(&problem, &settings, Watch::default(), &mut examiner)?;
             for (contexts, score) in examiner.measured {
