@@ -2,6 +2,7 @@
 
 mod columns;
 mod csv;
+pub(crate) mod long;
 mod parquet;
 
 pub(crate) use columns::Cells;

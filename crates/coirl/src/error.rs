@@ -333,6 +333,32 @@ pub enum Error {
         /// What the solver said.
         reason: String,
     },
+    /// A spec of a cohort that cannot be used.
+    #[error("{place}: {reason}")]
+    Spec {
+        /// Which key or line.
+        place: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A cell of a cohort's table that cannot be used.
+    #[error("row {row}, column {column}: {reason}")]
+    Cell {
+        /// Row of the table, counted from 1 below the header.
+        row: u64,
+        /// Name of the column.
+        column: String,
+        /// The value and what was expected.
+        reason: String,
+    },
+    /// Every stay was left out.
+    #[error("none of the {stays} stays is left; most were left out for: {reason}")]
+    EmptyCohort {
+        /// Stays in the table.
+        stays: usize,
+        /// The rule that left out the most.
+        reason: String,
+    },
     /// A checkpoint that this run cannot go on from.
     #[error("the checkpoint cannot be used: {reason}")]
     Checkpoint {

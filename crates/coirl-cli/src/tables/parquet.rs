@@ -33,10 +33,17 @@ pub(super) fn read(path: &Path) -> Result<Table, Failure> {
 
 /// The columns with their names; cells may be missing.
 pub(super) fn columns(path: &Path) -> Result<Cells, Failure> {
-    // The Parquet library panics on some damaged files (a column of negative length, for one), which is no way to refuse.
+    refusing_panics(path, || read_columns(path))
+}
+
+/// The Parquet library panics on some damaged files (a column of negative length, for one), which is no way to refuse.
+pub(super) fn refusing_panics<T>(
+    path: &Path,
+    read: impl FnOnce() -> Result<T, Failure> + panic::UnwindSafe,
+) -> Result<T, Failure> {
     let hook = panic::take_hook();
     panic::set_hook(Box::new(|_| {}));
-    let read = panic::catch_unwind(|| read_columns(path));
+    let read = panic::catch_unwind(read);
     panic::set_hook(hook);
     read.unwrap_or_else(|_| Err(Failure::in_file(path, "is no readable .parquet file: it is damaged")))
 }
@@ -61,7 +68,7 @@ fn read_columns(path: &Path) -> Result<Cells, Failure> {
 }
 
 /// Appends the numbers of an array, or nothing where it holds something else.
-fn append(array: &ArrayRef, cells: &mut Vec<Option<f64>>) -> Option<()> {
+pub(super) fn append(array: &ArrayRef, cells: &mut Vec<Option<f64>>) -> Option<()> {
     fn of<T: ArrowPrimitiveType>(array: &ArrayRef, cells: &mut Vec<Option<f64>>, number: impl Fn(T::Native) -> f64) {
         cells.extend(array.as_primitive::<T>().iter().map(|cell| cell.map(&number)));
     }
@@ -76,6 +83,7 @@ fn append(array: &ArrayRef, cells: &mut Vec<Option<f64>>) -> Option<()> {
         DataType::UInt16 => of::<UInt16Type>(array, cells, f64::from),
         DataType::UInt32 => of::<UInt32Type>(array, cells, f64::from),
         DataType::UInt64 => of::<UInt64Type>(array, cells, |x| x as f64),
+        DataType::Boolean => cells.extend(array.as_boolean().iter().map(|cell| cell.map(|yes| f64::from(u8::from(yes))))),
         DataType::Null => cells.extend(std::iter::repeat_n(None, array.len())),
         _ => return None,
     }

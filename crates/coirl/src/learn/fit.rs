@@ -11,7 +11,7 @@ use super::neural;
 use super::problem::{Problem, norm};
 use super::record::{Checkpoint, Fitted, GameValue, Patience, Record, Recorder, RunCertificate, Snapshot, Status};
 use super::replay;
-use super::settings::{Method, Settings};
+use super::settings::{Method, Settings, Watched};
 use crate::agent::Agent;
 use crate::baselines::{
     CloningState, MaximumEntropyPerContextState, MaximumEntropyState, NeuralCloningState, TrivialState,
@@ -341,6 +341,9 @@ impl<S> Driver<'_, '_, S> {
                     "there are no validation demonstrations to watch",
                 );
             }
+            if stop.watched == Watched::Accuracy {
+                self.watch.validation.map_or(Ok(()), Problem::check_actions)?;
+            }
         }
         Ok(())
     }
@@ -349,7 +352,7 @@ impl<S> Driver<'_, '_, S> {
     fn check_has_loss<A: Algorithm>(&self, state: &A) -> Result<()> {
         let stop = &self.settings.stop;
         let by_loss = stop.loss.filter(|_| !state.has_loss()).map(|loss| ("stop.loss", loss.to_string()));
-        let by_patience = stop.patience.filter(|_| !state.can_be_validated());
+        let by_patience = stop.patience.filter(|_| stop.watched == Watched::Loss && !state.can_be_validated());
         match by_loss.or(by_patience.map(|patience| ("stop.patience", patience.to_string()))) {
             Some((name, value)) => Err(Error::InvalidSetting {
                 name,
@@ -373,8 +376,14 @@ impl<S> Driver<'_, '_, S> {
                 (record.log_likelihood, record.training_accuracy) = (Some(log_likelihood), Some(accuracy));
             }
         }
-        if let Some(validation) = self.watch.validation {
-            record.validation_loss = state.validation_loss(self.problem, validation)?;
+        match (self.watch.validation, self.settings.stop.watched) {
+            (Some(validation), Watched::Loss) => {
+                record.validation_loss = state.validation_loss(self.problem, validation)?;
+            }
+            (Some(validation), Watched::Accuracy) => {
+                record.validation_accuracy = Some(validation.accuracy(&state.agent(self.problem)?)?);
+            }
+            (None, _) => {}
         }
         if let Some(examination) = self.watch.examination {
             record.score = Some(examination.score(&state.agent(self.problem)?)?);
@@ -388,7 +397,8 @@ impl<S> Driver<'_, '_, S> {
         if stop.loss.zip(record.loss).is_some_and(|(wanted, loss)| loss <= wanted) {
             return Ok(Some(Status::LossReached));
         }
-        let Some((most, loss)) = stop.patience.zip(record.validation_loss) else {
+        let watched = record.validation_loss.or(record.validation_accuracy.map(|accuracy| -accuracy));
+        let Some((most, loss)) = stop.patience.zip(watched) else {
             return Ok(None);
         };
         if patience.best.is_none_or(|best| loss < best) {

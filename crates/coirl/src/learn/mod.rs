@@ -47,5 +47,5 @@ pub use problem::{Loss, Problem};
 pub(crate) use problem::{dot, largest, norm};
 pub use record::{Checkpoint, Fitted, GameValue, Patience, Record, Recorder, RunCertificate, Snapshot, Status};
 pub use replay::{ReplayedDescent, ReplayedEvolution};
-pub use settings::{Method, Settings, Stop};
+pub use settings::{Method, Settings, Stop, Watched};
 pub(crate) use simplex_programme::least_on_simplex;

@@ -10,14 +10,15 @@
 
 use super::demonstrated_actions::DemonstratedActions;
 use super::objective::Objective;
+use crate::agent::Agent;
 use crate::demos::{
     Answer, Demonstration, Estimates, Estimator, Evidence, Expert, Origin, RecordedExpert, Reference, Train,
     Trajectory, Validation,
 };
 use crate::error::{Error, Result, check_length};
-use crate::evaluate::RepeatedPlans;
+use crate::evaluate::{Predictions, RepeatedPlans};
 use crate::model::digest::{feed_numbers, sha256};
-use crate::model::{Cmdp, Context, ContextSpace, Criterion, Dynamics, Mdp};
+use crate::model::{Cmdp, Context, ContextSpace, Criterion, Dynamics, Mdp, StateId};
 use crate::plan::{Policy, evaluate, longest_expected_time};
 use rayon::prelude::*;
 use std::sync::OnceLock;
@@ -250,6 +251,20 @@ impl<'a> Problem<'a> {
     /// What was seen in a context, step by step; nothing where only feature expectations are known.
     pub fn trajectories(&self, index: usize) -> &[Trajectory] {
         &self.trajectories[index]
+    }
+
+    /// Share of the demonstrated actions that an agent would take itself; the likeliest where it draws them.
+    pub fn accuracy(&self, agent: &Agent) -> Result<f64> {
+        let all = || (0..self.len()).flat_map(|i| self.trajectories(i).iter().map(move |trajectory| (i, trajectory)));
+        let contexts: Vec<Context> = all().map(|(i, _)| self.contexts[i].clone()).collect();
+        let visits: Vec<&[StateId]> = all().map(|(_, path)| &path.states[..path.actions.len()]).collect();
+        let taken: Vec<u32> = all().flat_map(|(_, path)| path.actions.iter().map(|action| action.0)).collect();
+        Ok(Predictions::of(self.model, agent, &contexts, &visits)?.accuracy(&taken))
+    }
+
+    /// Refuses demonstrations without single actions.
+    pub(super) fn check_actions(&self) -> Result<()> {
+        self.demonstrated_actions()?.or_refuse("stopping by accuracy")
     }
 
     /// Which actions were taken where; none where only feature expectations are known.

@@ -22,6 +22,9 @@ pub struct Record {
     /// The same on the validation demonstrations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub validation_loss: Option<f64>,
+    /// Share of the actions of the validation demonstrations that the agent would take, where that is watched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub validation_accuracy: Option<f64>,
     /// Demonstrations used so far.
     pub demonstrations: u64,
     /// Plans made by the learner so far.

@@ -78,8 +78,21 @@ pub struct Stop {
     pub loss: Option<f64>,
     /// Gap of the methods that know one.
     pub gap: Option<f64>,
-    /// Records without a better validation loss.
+    /// Records without anything better on the validation demonstrations.
     pub patience: Option<u64>,
+    /// What is better.
+    pub watched: Watched,
+}
+
+/// What is watched on validation demonstrations.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Watched {
+    /// The loss, or what a method has in its place.
+    #[default]
+    Loss,
+    /// The share of the recorded actions that the agent would take, as in the paper's experiments with real patients.
+    Accuracy,
 }
 
 /// A run, complete.

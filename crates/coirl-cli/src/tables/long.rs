@@ -1,0 +1,334 @@
+//! Long tables of people, a row per stay and step: .csv, also compressed by gzip, and .parquet. Rows are read one after the other and
+//! only the columns that are needed are kept.
+
+use super::csv::{open, quote};
+use super::parquet::{append, refusing_panics};
+use crate::failure::Failure;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType};
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::{DataType, TimeUnit};
+use coirl::Error;
+use coirl::cohort::{Spec, Table};
+use coirl::nearest::nearest;
+use csv::{ByteRecord, ReaderBuilder, Trim};
+use flate2::bufread::MultiGzDecoder;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+
+/// Bytes that are read at a time.
+const BUFFER: usize = 1 << 20;
+/// Rows between two reports of progress.
+const ROWS_PER_REPORT: u64 = 1 << 16;
+
+/// Reads the columns that a spec needs. `progress` is given the number of rows from time to time.
+pub(crate) fn read(path: &Path, spec: &Spec, progress: impl FnMut(u64)) -> Result<Table, Failure> {
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("parquet") => refusing_panics(path, std::panic::AssertUnwindSafe(|| from_parquet(path, spec, progress))),
+        _ => from_csv(path, spec, progress),
+    }
+}
+
+/// Where the columns of a spec are in a file.
+struct Columns<'s> {
+    stay: usize,
+    patient: Option<usize>,
+    time: usize,
+    numbers: Vec<usize>,
+    names: Vec<&'s str>,
+}
+
+impl<'s> Columns<'s> {
+    fn find(path: &Path, header: &[String], spec: &'s Spec) -> Result<Self, Failure> {
+        let position = |name: &str, place: &str| {
+            let mut found = (0..header.len()).filter(|&i| header[i] == name);
+            match (found.next(), found.next()) {
+                (Some(at), None) => Ok(at),
+                (Some(_), Some(_)) => Err(Failure::in_file(path, format!("has two columns {name}; expected one"))),
+                (None, _) => {
+                    let candidates: Vec<&str> = header.iter().map(String::as_str).collect();
+                    let meant = nearest(name, &candidates).unwrap_or_default();
+                    let reason = format!("has no column '{name}' ({place}); the nearest is '{meant}'");
+                    Err(Failure::in_file(path, reason))
+                }
+            }
+        };
+        let names = spec.columns();
+        let place = |name: &str| match () {
+            () if spec.context.columns().any(|field| field == name) => "a field of the context",
+            () if spec.state.measurements.iter().any(|field| field == name) => "a measurement",
+            () if spec.outcome.as_ref().is_some_and(|outcome| outcome.column == name) => "the outcome",
+            () if spec.cohort.keep.contains_key(name) => "cohort.keep",
+            () if spec.cohort.plausible.contains_key(name) => "cohort.plausible",
+            () => "an action",
+        };
+        Ok(Self {
+            stay: position(&spec.table.stay, "table.stay")?,
+            patient: spec.table.patient.as_deref().map(|name| position(name, "table.patient")).transpose()?,
+            time: position(&spec.table.time, "table.time")?,
+            numbers: names.iter().map(|name| position(name, place(name))).collect::<Result<_, _>>()?,
+            names,
+        })
+    }
+}
+
+fn from_csv(path: &Path, spec: &Spec, mut progress: impl FnMut(u64)) -> Result<Table, Failure> {
+    let (content, compressed) = plain(path, open(path)?)?;
+    let mut content = BufReader::with_capacity(BUFFER, content);
+    let delimiter = delimiter(path, &mut content, compressed)?;
+    let mut reader =
+        ReaderBuilder::new().has_headers(false).flexible(true).trim(Trim::All).delimiter(delimiter).from_reader(content);
+    let mut record = ByteRecord::new();
+    let broken = |error: csv::Error, row: u64| {
+        let end = error.into_kind();
+        let reason = match end {
+            csv::ErrorKind::Io(error) if compressed => {
+                format!("is damaged or cut off after row {row}: {error}; expected a whole gzip file")
+            }
+            csv::ErrorKind::Io(error) => format!("after row {row}: {error}"),
+            other => format!("after row {row}: {other:?}"),
+        };
+        Failure::in_file(path, reason)
+    };
+    if !reader.read_byte_record(&mut record).map_err(|error| broken(error, 0))? {
+        return Err(Failure::in_file(path, "is empty; expected a header with the names of the columns"));
+    }
+    let header: Vec<String> = record.iter().map(quote).collect();
+    let columns = Columns::find(path, &header, spec)?;
+    let mut table = Table::new(&columns.names, columns.patient.is_some());
+    let missing = |cell: &str| cell.is_empty() || cell.eq_ignore_ascii_case("nan") || spec.table.missing.iter().any(|word| word == cell);
+    let mut row = 0;
+    let mut cells = vec![0.0; columns.numbers.len()];
+    while reader.read_byte_record(&mut record).map_err(|error| broken(error, row))? {
+        row += 1;
+        let line = record.position().map_or(0, csv::Position::line);
+        let refuse = |column: &str, reason: String| {
+            Failure::in_file(path, format!("row {row} (line {line}), column {column}: {reason}"))
+        };
+        if record.len() != header.len() {
+            let column = header.get(record.len()).map_or("beyond the last", String::as_str);
+            let reason = format!("the row has {} cells; expected {}, as the header has", record.len(), header.len());
+            return Err(refuse(column, reason));
+        }
+        let text = |at: usize| std::str::from_utf8(&record[at]).map_err(|_| quote(&record[at]));
+        let number = |at: usize, name: &str| match text(at) {
+            Ok(cell) if missing(cell) => Ok(f64::NAN),
+            Ok(cell) => cell.parse::<f64>().map_err(|_| refuse(name, format!("'{}'; expected a number", quote(cell.as_bytes())))),
+            Err(bytes) => Err(refuse(name, format!("'{bytes}'; expected a number"))),
+        };
+        for ((cell, &at), name) in cells.iter_mut().zip(&columns.numbers).zip(&columns.names) {
+            *cell = number(at, name)?;
+        }
+        let time = match text(columns.time) {
+            Ok(cell) => match time_of(cell) {
+                Some(time) => time,
+                None => return Err(refuse(&spec.table.time, format!("'{}'; expected a number or a date and time", quote(cell.as_bytes())))),
+            },
+            Err(bytes) => return Err(refuse(&spec.table.time, format!("'{bytes}'; expected a number or a date and time"))),
+        };
+        let stay = id(&quote(&record[columns.stay]));
+        let patient = columns.patient.map(|at| id(&quote(&record[at])));
+        table.push(&stay, patient.as_deref(), time, cells.iter().copied()).map_err(|error| match error {
+            Error::Cell { column, reason, .. } => refuse(name_in(spec, &column), reason),
+            other => Failure::in_file(path, other),
+        })?;
+        if row.is_multiple_of(ROWS_PER_REPORT) {
+            progress(row);
+        }
+    }
+    if row == 0 {
+        return Err(Failure::in_file(path, "has a header and no rows"));
+    }
+    progress(row);
+    Ok(table)
+}
+
+/// The column of a key that the library speaks of.
+fn name_in<'a>(spec: &'a Spec, column: &'a str) -> &'a str {
+    match column {
+        "stay" => &spec.table.stay,
+        "time" => &spec.table.time,
+        "patient" => spec.table.patient.as_deref().unwrap_or(column),
+        other => other,
+    }
+}
+
+/// The text of a file, whether it is compressed or not: the first bytes tell.
+fn plain(path: &Path, file: File) -> Result<(Box<dyn Read>, bool), Failure> {
+    let mut buffered = BufReader::with_capacity(BUFFER, file);
+    let start = buffered.fill_buf().map_err(|error| Failure::in_file(path, error))?;
+    let compressed = start.starts_with(&[0x1f, 0x8b]);
+    if !compressed && start.starts_with(b"PAR1") {
+        return Err(Failure::in_file(path, "is a Parquet file; give it the name .parquet"));
+    }
+    Ok(if compressed { (Box::new(MultiGzDecoder::new(buffered)), true) } else { (Box::new(buffered), false) })
+}
+
+/// What separates cells: the first of comma, tab and semicolon that the header has.
+fn delimiter(path: &Path, content: &mut impl BufRead, compressed: bool) -> Result<u8, Failure> {
+    let start = content.fill_buf().map_err(|error| match compressed {
+        true => Failure::in_file(path, format!("is damaged or cut off before its first row: {error}; expected a whole gzip file")),
+        false => Failure::in_file(path, error),
+    })?;
+    let header = start.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    Ok([b',', b'\t', b';'].into_iter().find(|separator| header.contains(separator)).unwrap_or(b','))
+}
+
+/// Ids that are whole numbers are the same however they are written: 200001 and 200001.0.
+fn id(cell: &str) -> String {
+    match cell.strip_suffix(".0") {
+        Some(whole) if !whole.is_empty() && whole.bytes().all(|byte| byte.is_ascii_digit()) => whole.to_owned(),
+        _ => cell.to_owned(),
+    }
+}
+
+/// A number, or the seconds of a date and time: 2020-01-31, 2020-01-31 04:00, 2020-01-31T04:00:00.
+fn time_of(cell: &str) -> Option<f64> {
+    if let Ok(number) = cell.parse::<f64>() {
+        return Some(number).filter(|x| x.is_finite());
+    }
+    let (date, clock) = cell.split_once([' ', 'T']).unwrap_or((cell, "00:00"));
+    let mut date = date.splitn(3, '-').map(str::parse::<i64>);
+    let (year, month, day) = (date.next()?.ok()?, date.next()?.ok()?, date.next()?.ok()?);
+    if !(1..=12).contains(&month) || !(1..=31).contains(&day) || !(0..=9999).contains(&year) {
+        return None;
+    }
+    let mut clock = clock.trim_end_matches('Z').splitn(3, ':').map(str::parse::<f64>);
+    let (hour, minute) = (clock.next()?.ok()?, clock.next()?.ok()?);
+    let second = clock.next().transpose().ok()?.unwrap_or(0.0);
+    // Days since 1970, with years that begin in March so that the leap day is the last.
+    let (year, month) = if month <= 2 { (year - 1, month + 9) } else { (year, month - 3) };
+    let days = 365 * year + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400) + (153 * month + 2) / 5 + day - 1 - 719_468;
+    Some(days as f64 * 86_400.0 + hour * 3_600.0 + minute * 60.0 + second)
+}
+
+fn from_parquet(path: &Path, spec: &Spec, mut progress: impl FnMut(u64)) -> Result<Table, Failure> {
+    let refuse = |error: &dyn std::fmt::Display| Failure::in_file(path, format!("is no readable .parquet file: {error}"));
+    let file = File::open(path).map_err(|error| Failure::in_file(path, error))?;
+    let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| refuse(&error))?;
+    let header: Vec<String> = builder.schema().fields().iter().map(|field| field.name().clone()).collect();
+    let columns = Columns::find(path, &header, spec)?;
+    let wanted = columns.numbers.iter().copied().chain([columns.stay, columns.time]).chain(columns.patient);
+    let mask = ProjectionMask::roots(builder.parquet_schema(), wanted);
+    let mut table = Table::new(&columns.names, columns.patient.is_some());
+    let mut row = 0;
+    for batch in builder.with_projection(mask).build().map_err(|error| refuse(&error))? {
+        let batch = batch.map_err(|error| refuse(&error))?;
+        append_batch(path, spec, &batch, &columns, &mut table, &mut row)?;
+        progress(row);
+    }
+    if row == 0 {
+        return Err(Failure::in_file(path, "has no rows"));
+    }
+    Ok(table)
+}
+
+fn append_batch(
+    path: &Path,
+    spec: &Spec,
+    batch: &RecordBatch,
+    columns: &Columns<'_>,
+    table: &mut Table,
+    row: &mut u64,
+) -> Result<(), Failure> {
+    let array = |name: &str| {
+        let array = batch.column_by_name(name);
+        array.ok_or_else(|| Failure::in_file(path, format!("has no column '{name}' in one of its parts")))
+    };
+    let numbers = |name: &str| {
+        let array = array(name)?;
+        let mut cells = Vec::with_capacity(array.len());
+        append(array, &mut cells).ok_or_else(|| {
+            Failure::in_file(path, format!("column {name} holds {}; expected numbers", array.data_type()))
+        })?;
+        Ok::<_, Failure>(cells)
+    };
+    let values: Vec<Vec<Option<f64>>> = columns.names.iter().map(|name| numbers(name)).collect::<Result<_, _>>()?;
+    let times = times(path, array(&spec.table.time)?, &spec.table.time)?;
+    let stays = ids(path, array(&spec.table.stay)?, &spec.table.stay)?;
+    let patients = spec.table.patient.as_deref().map(|name| ids(path, array(name)?, name)).transpose()?;
+    for i in 0..batch.num_rows() {
+        *row += 1;
+        let cells = values.iter().map(|column| column[i].unwrap_or(f64::NAN));
+        let patient = patients.as_ref().map(|patients| patients[i].as_str());
+        table.push(&stays[i], patient, times[i], cells).map_err(|error| match error {
+            Error::Cell { column, reason, .. } => {
+                Failure::in_file(path, format!("row {row}, column {}: {reason}", name_in(spec, &column)))
+            }
+            other => Failure::in_file(path, other),
+        })?;
+    }
+    Ok(())
+}
+
+/// Ids: whole numbers or text.
+fn ids(path: &Path, array: &ArrayRef, name: &str) -> Result<Vec<String>, Failure> {
+    if let Some(texts) = texts(array) {
+        return Ok(texts.into_iter().map(|text| id(text.unwrap_or_default().trim())).collect());
+    }
+    let mut cells = Vec::with_capacity(array.len());
+    if append(array, &mut cells).is_none() {
+        let reason = format!("column {name} holds {}; expected numbers or text", array.data_type());
+        return Err(Failure::in_file(path, reason));
+    }
+    Ok(cells.into_iter().map(|cell| cell.map_or(String::new(), |x| x.to_string())).collect())
+}
+
+/// Times: numbers, dates and times, or text of such.
+fn times(path: &Path, array: &ArrayRef, name: &str) -> Result<Vec<f64>, Failure> {
+    if let Some(texts) = texts(array) {
+        let time = |text: Option<&str>| text.and_then(|text| time_of(text.trim())).unwrap_or(f64::NAN);
+        return Ok(texts.into_iter().map(time).collect());
+    }
+    let seconds = |per_second: f64, values: Vec<Option<i64>>| -> Vec<f64> {
+        values.into_iter().map(|x| x.map_or(f64::NAN, |x| x as f64 / per_second)).collect()
+    };
+    match array.data_type() {
+        DataType::Timestamp(TimeUnit::Second, _) => {
+            return Ok(seconds(1.0, array.as_primitive::<TimestampSecondType>().iter().collect()));
+        }
+        DataType::Timestamp(TimeUnit::Millisecond, _) => {
+            return Ok(seconds(1e3, array.as_primitive::<TimestampMillisecondType>().iter().collect()));
+        }
+        DataType::Timestamp(TimeUnit::Microsecond, _) => {
+            return Ok(seconds(1e6, array.as_primitive::<TimestampMicrosecondType>().iter().collect()));
+        }
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => {
+            return Ok(seconds(1e9, array.as_primitive::<TimestampNanosecondType>().iter().collect()));
+        }
+        _ => {}
+    }
+    let mut cells = Vec::with_capacity(array.len());
+    match append(array, &mut cells) {
+        Some(()) => Ok(cells.into_iter().map(|cell| cell.unwrap_or(f64::NAN)).collect()),
+        None => Err(Failure::in_file(path, format!("column {name} holds {}; expected times", array.data_type()))),
+    }
+}
+
+fn texts(array: &ArrayRef) -> Option<Vec<Option<&str>>> {
+    match array.data_type() {
+        DataType::Utf8 => Some(array.as_string::<i32>().iter().collect()),
+        DataType::LargeUtf8 => Some(array.as_string::<i64>().iter().collect()),
+        DataType::Utf8View => Some(array.as_string_view().iter().collect()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_numbers_or_dates() {
+        assert_eq!(time_of("3.5"), Some(3.5));
+        assert_eq!(time_of("1970-01-01"), Some(0.0));
+        assert_eq!(time_of("2000-03-01 00:00"), Some(951_868_800.0));
+        assert_eq!(time_of("2024-02-29T12:30:15Z"), Some(1_709_209_815.0));
+        assert_eq!(time_of("soon"), None);
+        assert_eq!(time_of("2024-13-01"), None);
+        assert_eq!((id("200001.0"), id("200001"), id("a.0")), ("200001".into(), "200001".into(), "a.0".into()));
+    }
+}

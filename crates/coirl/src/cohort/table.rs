@@ -1,0 +1,129 @@
+//! A long table as it is read: who, when, and numbers; NaN where nothing was measured.
+//!
+//! Only the columns that are needed are held, four bytes a number, so that a table of 20 million rows takes the memory of its numbers.
+
+use crate::error::{Error, Result};
+use std::collections::HashMap;
+
+/// Names of people or stays, by the order in which they were met.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Ids {
+    names: Vec<String>,
+    numbers: HashMap<String, u32>,
+    rows: Vec<u32>,
+}
+
+impl Ids {
+    fn push(&mut self, name: &str) {
+        let number = match self.numbers.get(name) {
+            Some(number) => *number,
+            None => {
+                let number = self.names.len() as u32;
+                self.names.push(name.to_owned());
+                self.numbers.insert(name.to_owned(), number);
+                number
+            }
+        };
+        self.rows.push(number);
+    }
+
+    /// The number of the id in a row.
+    pub(super) fn of_row(&self, row: usize) -> u32 {
+        self.rows[row]
+    }
+
+    /// The id of a number.
+    pub(super) fn name(&self, number: u32) -> &str {
+        &self.names[number as usize]
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.names.len()
+    }
+}
+
+/// A long table, column by column.
+#[derive(Debug, Clone)]
+pub struct Table {
+    pub(super) stays: Ids,
+    pub(super) patients: Option<Ids>,
+    pub(super) times: Vec<f64>,
+    names: Vec<String>,
+    columns: Vec<Vec<f32>>,
+}
+
+impl Table {
+    /// No rows yet, for these columns of numbers.
+    pub fn new(columns: &[&str], with_patients: bool) -> Self {
+        Self {
+            stays: Ids::default(),
+            patients: with_patients.then(Ids::default),
+            times: Vec::new(),
+            names: columns.iter().map(|name| (*name).to_owned()).collect(),
+            columns: vec![Vec::new(); columns.len()],
+        }
+    }
+
+    /// Adds a row: a number per column, NaN where nothing was measured. `patient` is that of the stay where the table names none.
+    pub fn push(
+        &mut self,
+        stay: &str,
+        patient: Option<&str>,
+        time: f64,
+        cells: impl IntoIterator<Item = f64>,
+    ) -> Result<()> {
+        let row = self.n_rows();
+        let refuse =
+            |column: &str, reason: String| Err(Error::Cell { row: row as u64 + 1, column: column.into(), reason });
+        if stay.is_empty() {
+            return refuse("stay", "is empty; expected the id of a stay".into());
+        }
+        if !time.is_finite() {
+            return refuse("time", format!("{time}; expected a finite number"));
+        }
+        if let Some(patients) = &mut self.patients {
+            match patient {
+                Some(patient) if !patient.is_empty() => patients.push(patient),
+                _ => return refuse("patient", "is empty; expected the id of a patient".into()),
+            }
+        }
+        self.stays.push(stay);
+        self.times.push(time);
+        let mut cells = cells.into_iter();
+        for (column, name) in self.columns.iter_mut().zip(&self.names) {
+            let cell = cells.next().unwrap_or(f64::NAN);
+            if cell.is_infinite() || (cell as f32).is_infinite() {
+                return refuse(name, format!("{cell}; expected a finite number"));
+            }
+            column.push(cell as f32);
+        }
+        Ok(())
+    }
+
+    /// Number of rows.
+    pub fn n_rows(&self) -> usize {
+        self.times.len()
+    }
+
+    /// Number of stays.
+    pub fn n_stays(&self) -> usize {
+        self.stays.len()
+    }
+
+    /// A column by its name.
+    pub(super) fn column(&self, name: &str) -> Result<&[f32]> {
+        let at = self.names.iter().position(|column| column == name);
+        let missing =
+            || Error::Spec { place: name.into(), reason: "is not a column of the table that was read".into() };
+        at.map(|at| self.columns[at].as_slice()).ok_or_else(missing)
+    }
+
+    pub(super) fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The first column in which two rows differ.
+    pub(super) fn differs(&self, a: usize, b: usize) -> Option<usize> {
+        self.columns.iter().position(|column| column[a] != column[b] && !(column[a].is_nan() && column[b].is_nan()))
+    }
+}
