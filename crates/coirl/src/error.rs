@@ -281,6 +281,28 @@ pub enum Error {
         /// Sup-norm residual reached.
         residual: f64,
     },
+    /// A cell of a table that is infinite or NaN.
+    #[error(
+        "{what}: row {row}, column {column} is {value}; expected a finite number: fill the gap or leave the row out"
+    )]
+    CellNotFinite {
+        /// Which table.
+        what: &'static str,
+        /// Row of the cell, counted from 0.
+        row: usize,
+        /// Column of the cell, counted from 0.
+        column: usize,
+        /// The refused value.
+        value: f64,
+    },
+    /// More clusters than there are different rows.
+    #[error("{clusters} clusters of {distinct} different rows; ask for no more clusters than there are different rows")]
+    TooFewDistinctRows {
+        /// Different rows found.
+        distinct: usize,
+        /// Clusters asked for.
+        clusters: usize,
+    },
     /// The caller's progress callback asked to stop.
     #[error("stopped by the caller after {done} of {total}")]
     Interrupted {

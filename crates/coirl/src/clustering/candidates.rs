@@ -1,0 +1,69 @@
+//! Squared distances of rows from eight candidates at once, each candidate a lane: Σ (x − q)² summed column by column in single
+//! precision without fused operations, the same bits on every processor.
+
+#![allow(unsafe_code)] // calls into target-feature functions
+
+/// Candidates side by side.
+pub(super) const CANDIDATES: usize = 8;
+/// Rows that are measured together, so that their sums need not wait for one another.
+const TILE: usize = 4;
+
+/// A number for each candidate.
+pub(super) type PerCandidate = [f32; CANDIDATES];
+
+/// `measured(i, distances)` for each row `i` of `listed`, in order. Rows are row-major, as wide as there are `coordinates`.
+pub(super) fn measure(
+    rows: &[f32],
+    listed: &[u32],
+    coordinates: &[PerCandidate],
+    measured: impl FnMut(u32, PerCandidate),
+) {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") {
+        // SAFETY: the processor has the instructions.
+        unsafe { measure_avx2(rows, listed, coordinates, measured) };
+        return;
+    }
+    measure_body(rows, listed, coordinates, measured);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn measure_avx2(rows: &[f32], listed: &[u32], coordinates: &[PerCandidate], measured: impl FnMut(u32, PerCandidate)) {
+    measure_body(rows, listed, coordinates, measured);
+}
+
+#[inline(always)]
+fn measure_body(
+    rows: &[f32],
+    listed: &[u32],
+    coordinates: &[PerCandidate],
+    mut measured: impl FnMut(u32, PerCandidate),
+) {
+    let (tiles, rest) = listed.as_chunks::<TILE>();
+    for tile in tiles {
+        let distances = tile_distances(rows, tile, coordinates);
+        tile.iter().zip(distances).for_each(|(&row, distances)| measured(row, distances));
+    }
+    for row in rest {
+        let [distances] = tile_distances(rows, &[*row], coordinates);
+        measured(*row, distances);
+    }
+}
+
+#[inline(always)]
+fn tile_distances<const R: usize>(rows: &[f32], tile: &[u32; R], coordinates: &[PerCandidate]) -> [PerCandidate; R] {
+    let width = coordinates.len();
+    let own: [&[f32]; R] = std::array::from_fn(|r| &rows[tile[r] as usize * width..][..width]);
+    let mut sums = [[0.0; CANDIDATES]; R];
+    for (j, q) in coordinates.iter().enumerate() {
+        for r in 0..R {
+            let x = own[r][j];
+            for l in 0..CANDIDATES {
+                let difference = x - q[l];
+                sums[r][l] += difference * difference;
+            }
+        }
+    }
+    sums
+}
