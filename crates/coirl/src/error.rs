@@ -254,6 +254,38 @@ pub enum Error {
         /// The sum found.
         sum: f64,
     },
+    /// Action probabilities at a step of a record that are not a distribution.
+    #[error("step {step}: the action probabilities sum to {sum}; expected numbers from 0 to 1 that sum to 1")]
+    StepNotStochastic {
+        /// Number of the step in the record, counted from 0.
+        step: usize,
+        /// The sum found.
+        sum: f64,
+    },
+    /// An action of a record that does not exist.
+    #[error("step {step}: action {action} does not exist; there are {n_actions} actions, counted from 0")]
+    ActionOutOfRange {
+        /// Number of the step in the record, counted from 0.
+        step: usize,
+        /// The refused action.
+        action: usize,
+        /// Number of actions.
+        n_actions: usize,
+    },
+    /// A behaviour policy that says what happened could not happen.
+    #[error(
+        "step {step}: the behaviour policy gives the recorded action {action} probability 0; estimate the behaviour policy \
+         from the record, or correct the probabilities"
+    )]
+    RecordedActionImpossible {
+        /// Number of the step in the record, counted from 0.
+        step: usize,
+        /// The recorded action.
+        action: usize,
+    },
+    /// Neighbours were asked for in a record without covariates.
+    #[error("the record has no covariates to find neighbours by; add them, or estimate the behaviour policy by states")]
+    NoCovariates,
     /// An operation that is not defined for the model's optimality criterion.
     #[error("{operation} is not defined for the {criterion} criterion: {hint}")]
     CriterionMismatch {

@@ -1,4 +1,5 @@
-//! How good a mapping is: what it plans for the contexts at hand, and how that compares with an expert.
+//! How good a mapping is: what it plans for the contexts at hand, and how that compares with an expert. For recorded stays, whose
+//! truth nobody knows: how well actions match the record ([`matching`]), and what an agent would have reached ([`off_policy`]).
 
 mod answers;
 mod behaviour;
@@ -6,7 +7,13 @@ mod context_effect;
 mod contexts;
 mod examination;
 mod predictions;
+mod interval;
+pub mod matching;
+pub mod off_policy;
+mod patients;
+mod recorded_steps;
 mod repeated;
+mod resampling;
 mod score;
 mod support;
 
@@ -15,6 +22,9 @@ pub use context_effect::ContextEffect;
 pub use contexts::{plan_contexts, plan_mapping};
 pub use examination::Examination;
 pub use predictions::Predictions;
+pub use interval::Interval;
+pub(crate) use interval::{check_level, check_resamples};
 pub(crate) use repeated::RepeatedPlans;
+pub use resampling::{Estimate, Resampling};
 pub use score::Score;
 pub use support::unsupported_share;

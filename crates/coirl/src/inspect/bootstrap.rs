@@ -6,9 +6,9 @@
 //! that explain as much: what the demonstrations determine is another question, see [`determine`](super::determine). Resamples,
 //! seeds and so intervals are the same whatever the number of threads. Cost: one fit per replicate.
 
-use super::interval::Interval;
 use super::progress::{Listener, tell};
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::evaluate::{Interval, check_level, check_resamples};
 use crate::learn::{Problem, Settings, Stop, Watch, fit, norm};
 use crate::random::stream;
 use rand::RngExt;
@@ -52,10 +52,7 @@ pub fn bootstrap(
     listener: Listener<'_>,
 ) -> Result<Bootstrap> {
     check_level(bootstrap.level)?;
-    if bootstrap.replicates < 2 {
-        let reason = "expected at least 2";
-        return Err(Error::InvalidSetting { name: "replicates", value: bootstrap.replicates.to_string(), reason });
-    }
+    check_resamples("replicates", bootstrap.replicates)?;
     let replicate = |number: usize| -> Result<Option<Vec<f64>>> {
         let mut random = stream(bootstrap.seed, "bootstrap replicate", number as u64);
         let drawn: Vec<usize> = (0..problem.len()).map(|_| random.random_range(0..problem.len())).collect();
@@ -88,13 +85,4 @@ pub(super) fn unwatched(settings: &Settings) -> Settings {
         record_loss: needs_loss,
         ..settings.clone()
     }
-}
-
-/// Refuses levels that are none.
-pub(super) fn check_level(level: f64) -> Result<()> {
-    if level > 0.0 && level < 1.0 {
-        return Ok(());
-    }
-    let reason = "expected a share between 0 and 1";
-    Err(Error::InvalidSetting { name: "level", value: level.to_string(), reason })
 }

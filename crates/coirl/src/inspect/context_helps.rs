@@ -15,9 +15,9 @@
 //! dynamics follow the context all the same. The difference is paired by demonstration, and its interval comes from
 //! resampling demonstrations; it does not show the spread between fits. Cost: two fits per fold and a plan per demonstration.
 
-use super::bootstrap::{check_level, unwatched};
-use super::interval::Interval;
+use super::bootstrap::unwatched;
 use super::progress::{Listener, tell};
+use crate::evaluate::{Interval, check_level};
 use crate::error::{Error, Result};
 use crate::learn::{Problem, Settings, Watch, chance, dot, fit};
 use crate::model::Context;

@@ -25,7 +25,7 @@
 //! Cost: a round solves two cone programmes and makes 2N plans per entry that has not converged.
 
 use super::feasible::{Cut, Extent, FeasibleSet};
-use super::interval::Interval;
+use crate::evaluate::Interval;
 use super::least_loss::LeastLoss;
 use super::progress::{Listener, tell};
 use super::span::Span;

@@ -19,7 +19,6 @@ mod contributions;
 mod demonstrations;
 mod determined;
 mod feasible;
-mod interval;
 mod least_loss;
 mod progress;
 mod repeats;
@@ -32,7 +31,7 @@ pub use context_helps::{ContextHelps, ContextHelpsSettings, Verdict, context_hel
 pub use contributions::{Choice, Contributions, Terms};
 pub use demonstrations::{Check, CheckSettings, Finding, Level, Topic, check};
 pub use determined::{Determination, DeterminationSettings, Entry, Reason, determine};
-pub use interval::Interval;
+pub use crate::evaluate::Interval;
 pub use least_loss::LeastLoss;
 pub use progress::Progress;
 pub use support::Support;

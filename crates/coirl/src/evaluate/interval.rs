@@ -1,5 +1,7 @@
 //! Percentile intervals of resampled numbers.
 
+use crate::error::{Error, Result};
+
 /// From `lower` to `upper`.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 pub struct Interval {
@@ -11,7 +13,7 @@ pub struct Interval {
 
 impl Interval {
     /// The middle `level` of the numbers, quantiles interpolated between neighbours; nothing where there are no numbers.
-    pub(super) fn of(mut numbers: Vec<f64>, level: f64) -> Option<Self> {
+    pub(crate) fn of(mut numbers: Vec<f64>, level: f64) -> Option<Self> {
         let last = numbers.len().checked_sub(1)?;
         numbers.sort_by(f64::total_cmp);
         let quantile = |share: f64| {
@@ -32,6 +34,23 @@ impl Interval {
     pub fn contains(self, x: f64) -> bool {
         (self.lower..=self.upper).contains(&x)
     }
+}
+
+/// Refuses levels that are none.
+pub(crate) fn check_level(level: f64) -> Result<()> {
+    if level > 0.0 && level < 1.0 {
+        return Ok(());
+    }
+    let reason = "expected a share between 0 and 1";
+    Err(Error::InvalidSetting { name: "level", value: level.to_string(), reason })
+}
+
+/// Refuses numbers of resamples that make no interval.
+pub(crate) fn check_resamples(name: &'static str, count: usize) -> Result<()> {
+    if count >= 2 {
+        return Ok(());
+    }
+    Err(Error::InvalidSetting { name, value: count.to_string(), reason: "expected at least 2" })
 }
 
 #[cfg(test)]
