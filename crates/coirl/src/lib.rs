@@ -74,6 +74,7 @@
 pub mod agent;
 pub mod artifact;
 pub mod baselines;
+pub mod cohort;
 pub mod demos;
 pub mod domains;
 pub mod dynamics;
