@@ -74,8 +74,8 @@
 pub mod agent;
 pub mod artifact;
 pub mod baselines;
-pub mod cohort;
 pub mod clustering;
+pub mod cohort;
 pub mod demos;
 pub mod domains;
 pub mod dynamics;

@@ -5,7 +5,9 @@ use super::csv::{open, quote};
 use super::parquet::{append, refusing_panics};
 use crate::failure::Failure;
 use arrow_array::cast::AsArray;
-use arrow_array::types::{TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType};
+use arrow_array::types::{
+    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
+};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, TimeUnit};
 use coirl::Error;
@@ -79,8 +81,12 @@ fn from_csv(path: &Path, spec: &Spec, mut progress: impl FnMut(u64)) -> Result<T
     let (content, compressed) = plain(path, open(path)?)?;
     let mut content = BufReader::with_capacity(BUFFER, content);
     let delimiter = delimiter(path, &mut content, compressed)?;
-    let mut reader =
-        ReaderBuilder::new().has_headers(false).flexible(true).trim(Trim::All).delimiter(delimiter).from_reader(content);
+    let mut reader = ReaderBuilder::new()
+        .has_headers(false)
+        .flexible(true)
+        .trim(Trim::All)
+        .delimiter(delimiter)
+        .from_reader(content);
     let mut record = ByteRecord::new();
     let broken = |error: csv::Error, row: u64| {
         let end = error.into_kind();
@@ -99,7 +105,9 @@ fn from_csv(path: &Path, spec: &Spec, mut progress: impl FnMut(u64)) -> Result<T
     let header: Vec<String> = record.iter().map(quote).collect();
     let columns = Columns::find(path, &header, spec)?;
     let mut table = Table::new(&columns.names, columns.patient.is_some());
-    let missing = |cell: &str| cell.is_empty() || cell.eq_ignore_ascii_case("nan") || spec.table.missing.iter().any(|word| word == cell);
+    let missing = |cell: &str| {
+        cell.is_empty() || cell.eq_ignore_ascii_case("nan") || spec.table.missing.iter().any(|word| word == cell)
+    };
     let mut row = 0;
     let mut cells = vec![0.0; columns.numbers.len()];
     while reader.read_byte_record(&mut record).map_err(|error| broken(error, row))? {
@@ -116,7 +124,9 @@ fn from_csv(path: &Path, spec: &Spec, mut progress: impl FnMut(u64)) -> Result<T
         let text = |at: usize| std::str::from_utf8(&record[at]).map_err(|_| quote(&record[at]));
         let number = |at: usize, name: &str| match text(at) {
             Ok(cell) if missing(cell) => Ok(f64::NAN),
-            Ok(cell) => cell.parse::<f64>().map_err(|_| refuse(name, format!("'{}'; expected a number", quote(cell.as_bytes())))),
+            Ok(cell) => cell
+                .parse::<f64>()
+                .map_err(|_| refuse(name, format!("'{}'; expected a number", quote(cell.as_bytes())))),
             Err(bytes) => Err(refuse(name, format!("'{bytes}'; expected a number"))),
         };
         for ((cell, &at), name) in cells.iter_mut().zip(&columns.numbers).zip(&columns.names) {
@@ -125,9 +135,16 @@ fn from_csv(path: &Path, spec: &Spec, mut progress: impl FnMut(u64)) -> Result<T
         let time = match text(columns.time) {
             Ok(cell) => match time_of(cell) {
                 Some(time) => time,
-                None => return Err(refuse(&spec.table.time, format!("'{}'; expected a number or a date and time", quote(cell.as_bytes())))),
+                None => {
+                    return Err(refuse(
+                        &spec.table.time,
+                        format!("'{}'; expected a number or a date and time", quote(cell.as_bytes())),
+                    ));
+                }
             },
-            Err(bytes) => return Err(refuse(&spec.table.time, format!("'{bytes}'; expected a number or a date and time"))),
+            Err(bytes) => {
+                return Err(refuse(&spec.table.time, format!("'{bytes}'; expected a number or a date and time")));
+            }
         };
         let stay = id(&quote(&record[columns.stay]));
         let patient = columns.patient.map(|at| id(&quote(&record[at])));
@@ -170,7 +187,10 @@ fn plain(path: &Path, file: File) -> Result<(Box<dyn Read>, bool), Failure> {
 /// What separates cells: the first of comma, tab and semicolon that the header has.
 fn delimiter(path: &Path, content: &mut impl BufRead, compressed: bool) -> Result<u8, Failure> {
     let start = content.fill_buf().map_err(|error| match compressed {
-        true => Failure::in_file(path, format!("is damaged or cut off before its first row: {error}; expected a whole gzip file")),
+        true => Failure::in_file(
+            path,
+            format!("is damaged or cut off before its first row: {error}; expected a whole gzip file"),
+        ),
         false => Failure::in_file(path, error),
     })?;
     let header = start.split(|byte| *byte == b'\n').next().unwrap_or_default();
@@ -201,12 +221,16 @@ fn time_of(cell: &str) -> Option<f64> {
     let second = clock.next().transpose().ok()?.unwrap_or(0.0);
     // Days since 1970, with years that begin in March so that the leap day is the last.
     let (year, month) = if month <= 2 { (year - 1, month + 9) } else { (year, month - 3) };
-    let days = 365 * year + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400) + (153 * month + 2) / 5 + day - 1 - 719_468;
+    let days =
+        365 * year + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400) + (153 * month + 2) / 5 + day
+            - 1
+            - 719_468;
     Some(days as f64 * 86_400.0 + hour * 3_600.0 + minute * 60.0 + second)
 }
 
 fn from_parquet(path: &Path, spec: &Spec, mut progress: impl FnMut(u64)) -> Result<Table, Failure> {
-    let refuse = |error: &dyn std::fmt::Display| Failure::in_file(path, format!("is no readable .parquet file: {error}"));
+    let refuse =
+        |error: &dyn std::fmt::Display| Failure::in_file(path, format!("is no readable .parquet file: {error}"));
     let file = File::open(path).map_err(|error| Failure::in_file(path, error))?;
     let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| refuse(&error))?;
     let header: Vec<String> = builder.schema().fields().iter().map(|field| field.name().clone()).collect();

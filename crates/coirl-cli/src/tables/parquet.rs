@@ -83,7 +83,9 @@ pub(super) fn append(array: &ArrayRef, cells: &mut Vec<Option<f64>>) -> Option<(
         DataType::UInt16 => of::<UInt16Type>(array, cells, f64::from),
         DataType::UInt32 => of::<UInt32Type>(array, cells, f64::from),
         DataType::UInt64 => of::<UInt64Type>(array, cells, |x| x as f64),
-        DataType::Boolean => cells.extend(array.as_boolean().iter().map(|cell| cell.map(|yes| f64::from(u8::from(yes))))),
+        DataType::Boolean => {
+            cells.extend(array.as_boolean().iter().map(|cell| cell.map(|yes| f64::from(u8::from(yes)))))
+        }
         DataType::Null => cells.extend(std::iter::repeat_n(None, array.len())),
         _ => return None,
     }

@@ -25,6 +25,7 @@ mod select;
 mod spec;
 mod split;
 mod stays;
+pub mod synthetic;
 mod table;
 
 pub use build::{Cohort, Stage as BuildStage, build};

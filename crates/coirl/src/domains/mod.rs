@@ -4,7 +4,7 @@
 mod driving;
 mod garnet;
 mod grid;
-mod sepsis;
+pub(crate) mod sepsis;
 
 pub use driving::{Driving, DrivingActions, Polarity};
 pub use garnet::Garnet;

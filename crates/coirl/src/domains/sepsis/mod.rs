@@ -11,16 +11,19 @@ mod kernels;
 mod patients;
 mod published;
 mod reward;
+mod survival;
 
+pub(crate) use data::{DEATH, N_ACTIONS, N_CLUSTERS, SURVIVAL};
 pub use patients::Patient;
+pub(crate) use patients::{COMA_SCALE, CONTEXTS};
 
 use crate::dynamics::centres;
 use crate::error::Result;
 use crate::mapping::{LinearMapping, ThresholdMapping};
 use crate::model::{ActionId, Clusters, Cmdp, Context, Criterion, Dynamics, Features, Mixture, Names, Pairs};
 use crate::plan::Policy;
-use data::{Data, N_ACTIONS, N_CLUSTERS, N_STATES};
-use patients::{CONTEXTS, Population};
+use data::{Data, N_STATES};
+use patients::Population;
 use rayon::prelude::*;
 
 /// Patients whose mean context centres the contextual kernels, and their seed.
@@ -105,8 +108,23 @@ impl Sepsis {
 
     /// Patients, contexts and starts drawn together; the same seed gives the same ones, and a longer list begins with the shorter.
     pub fn patients(n: usize, seed: u64) -> Result<Vec<Patient>> {
+        Self::patients_numbered(&(0..n as u64).collect::<Vec<_>>(), seed)
+    }
+
+    /// The patients of these numbers, counted from 0, of the list that [`Sepsis::patients`] begins.
+    pub(crate) fn patients_numbered(numbers: &[u64], seed: u64) -> Result<Vec<Patient>> {
         let population = Population::new(Data::shipped()?)?;
-        (0..n as u64).into_par_iter().map(|i| population.draw(seed, i)).collect()
+        numbers.par_iter().map(|&number| population.draw(seed, number)).collect()
+    }
+
+    /// A column of the published centroids, by cluster and as published: see [`crate::cohort::synthetic`] for the units.
+    pub(crate) fn centroid_column(name: &str) -> Result<Vec<f64>> {
+        Data::shipped()?.column(name)
+    }
+
+    /// The process in which survival earns one and nothing else counts, at discount one: values are probabilities to survive.
+    pub(crate) fn survival() -> Result<Cmdp> {
+        survival::model(Data::shipped()?)
     }
 
     /// W* of the linear experiments: 7 × 42.

@@ -63,7 +63,11 @@ impl Behaviour {
             crate::error::check_positive("strength", strength)?;
         }
         if record.n_patients() < 2 {
-            return Err(Error::shape("record", "at least two patients, to predict one from the others", record.n_patients()));
+            return Err(Error::shape(
+                "record",
+                "at least two patients, to predict one from the others",
+                record.n_patients(),
+            ));
         }
         let counts = match settings.comparable {
             Comparable::State => state_counts(record),
@@ -72,9 +76,8 @@ impl Behaviour {
         let overall = overall_shares(record);
         let strength = settings.strength.unwrap_or_else(|| likeliest_strength(record, &counts, &overall));
         let (n, patients) = (record.n_actions(), record.patient_of_steps());
-        let weight = |step: usize, action: usize| {
-            counts[step * n + action] + strength * overall[patients[step] * n + action]
-        };
+        let weight =
+            |step: usize, action: usize| counts[step * n + action] + strength * overall[patients[step] * n + action];
         let policy = StepPolicy::by_weights(record, weight);
         let calibration = Calibration::of(record, &policy, &overall);
         Ok(Self { policy, strength: Some(strength), calibration })

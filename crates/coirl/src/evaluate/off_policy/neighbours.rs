@@ -23,7 +23,8 @@ pub(super) fn neighbour_counts(record: &Record, k: usize) -> Result<Vec<f64>> {
     let n = record.n_actions();
     let counts = |step: usize| {
         let mut row = vec![0.0; n];
-        let near = tree.nearest(&points[step * width..(step + 1) * width], k, |other| patients[other] != patients[step]);
+        let near =
+            tree.nearest(&points[step * width..(step + 1) * width], k, |other| patients[other] != patients[step]);
         near.into_iter().for_each(|other| row[record.actions()[other] as usize] += 1.0);
         row
     };

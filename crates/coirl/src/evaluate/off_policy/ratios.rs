@@ -61,7 +61,8 @@ impl Ratios {
         if largest == 0.0 {
             return 0.0;
         }
-        let (sum, squares) = ratios().map(|r| r / largest).fold((0.0, 0.0), |(sum, squares), r| (sum + r, squares + r * r));
+        let (sum, squares) =
+            ratios().map(|r| r / largest).fold((0.0, 0.0), |(sum, squares), r| (sum + r, squares + r * r));
         sum * sum / squares
     }
 
