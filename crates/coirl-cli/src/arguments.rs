@@ -1,6 +1,7 @@
 //! What can be typed.
 
 use crate::commands::check::CheckArgs;
+use crate::commands::cohort::CohortArgs;
 use crate::commands::completions::CompletionsArgs;
 use crate::commands::domain::DomainArgs;
 use crate::commands::explain::ExplainArgs;
@@ -17,6 +18,9 @@ Workflow:
   coirl fit                                    learn from what ships with it
   coirl fit --model model.npz --contexts contexts.csv \\
       --feature-expectations mu.csv            and from your own
+  coirl cohort build table.csv --out cohort    from a table of patients
+  coirl fit cohort --out run                   to a model and a mapping
+  coirl cohort score run                       on patients not learned from
   coirl info coirl-fit/fitted.safetensors      what was learned
   coirl explain coirl-fit                      what of it is certain, and why
   coirl predict coirl-fit --context 0.2,0.3,0.5  how to act in a new context
@@ -86,6 +90,7 @@ pub(crate) struct Global {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Cohort(Box<CohortArgs>),
     Check(Box<CheckArgs>),
     Fit(Box<FitArgs>),
     Explain(Box<ExplainArgs>),

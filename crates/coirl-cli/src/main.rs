@@ -2,6 +2,7 @@
 //! mathematics is in the `coirl` crate.
 
 mod arguments;
+mod cohorts;
 mod commands;
 mod contexts;
 mod destination;

@@ -10,6 +10,7 @@ mod rows;
 mod text;
 
 pub(crate) use columns::{Columns, Contexts, action_name};
+pub(crate) use npz::npy_header;
 pub(crate) use text::{MOST_ROWS, action_counts, rest};
 
 use crate::failure::Failure;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 const PLANNING: &str = "planning {bar:30} {human_pos} of {human_len}, {eta} left";
 const STAGE: &str = "{msg} {bar:30} {human_pos} of {human_len}, {eta} left";
+const COUNTED: &str = "{msg} {spinner} {human_pos} {prefix}, {elapsed} gone";
 const LEARNING: &str = "learning {bar:30} step {human_pos} of {human_len}, loss {msg}, {eta} left";
 const LEARNING_ON: &str = "learning {spinner} step {human_pos}, loss {msg}, {elapsed} gone";
 
@@ -32,6 +33,14 @@ pub(crate) fn learning(steps: Option<u64>, quiet: bool) -> ProgressBar {
     let bar = drawn(steps, if steps.is_some() { LEARNING } else { LEARNING_ON });
     bar.set_message("not known yet");
     bar
+}
+
+/// A count of something whose number is not known.
+pub(crate) fn counted(what: &'static str, of: &'static str, quiet: bool) -> ProgressBar {
+    if quiet {
+        return ProgressBar::hidden();
+    }
+    drawn(None, COUNTED).with_message(what).with_prefix(of)
 }
 
 fn drawn(total: Option<u64>, template: &str) -> ProgressBar {

@@ -1,6 +1,8 @@
 //! `coirl fit`: from demonstrations to a mapping.
 
-use crate::arguments::{Global, PAGE};
+use crate::arguments::{Cli, Command, Global, PAGE};
+use crate::cohorts::{CohortFolder, InputArgs};
+use crate::commands::cohort::build_cohort;
 use crate::destination::{note, to_file, to_stdout, to_terminal};
 use crate::failure::{Failure, Outcome};
 use crate::fitting::{
@@ -9,11 +11,11 @@ use crate::fitting::{
 };
 use crate::numbers::full;
 use crate::tables::Table;
-use clap::Args;
+use clap::{Args, Parser, ValueEnum};
 use coirl::artifact::{read_checkpoint, write_fitted, write_model};
 use coirl::demos::SimulatedExpert;
 use coirl::evaluate::Examination;
-use coirl::learn::{self, Batch, Checkpoint, Fitted, Method, Problem, Settings, Status, Stop, Watch};
+use coirl::learn::{self, Batch, Checkpoint, Fitted, Method, Problem, Settings, Status, Stop, Watch, Watched};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -30,8 +32,8 @@ const PATIENCE: u64 = 10;
 
 const EXPLANATION: &str = "\
 Learns the mapping from a context to the weights of the reward, from demonstrations of somebody who acts well. Without \
-arguments it learns from 100 demonstrations of a driver that ship with the program. Your own: a model, a table of \
-contexts, and beside it the expert's feature expectations, or trajectories. The folder --out holds the result \
+arguments it learns from 300 stays in intensive care, simulated, that ship with the program. Your own: a cohort that `coirl cohort build` made of a \
+table, or a model, a table of contexts, and beside it the expert's feature expectations, or trajectories. The folder --out holds the result \
 (fitted.safetensors, mapping.csv), where the data came from (source.json), what happened on the way (history.jsonl) and a picture of it (fit.svg). The same seed \
 gives the same bytes, whatever the threads. Ctrl-C saves: the same command with --resume goes on, to the same bytes.";
 
@@ -66,9 +68,12 @@ Exit status: as always, and 130 after Ctrl-C, with a checkpoint in --out.",
 }
 
 /// Learn a mapping from demonstrations
-#[derive(Debug, Args)]
-#[command(before_help = EXPLANATION, after_help = examples(), help_template = PAGE)]
+#[derive(Debug, Clone, Args)]
+#[command(before_help = EXPLANATION, after_help = examples(), help_template = PAGE, args_override_self = true)]
 pub(crate) struct FitArgs {
+    /// A cohort that `coirl cohort build` wrote, or a spec (.toml) to build one from into --out
+    #[arg(value_name = "COHORT|SPEC")]
+    cohort: Option<PathBuf>,
     #[command(flatten)]
     data: DataArgs,
     #[command(flatten)]
@@ -81,7 +86,7 @@ pub(crate) struct FitArgs {
     output: OutputArgs,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Start and end")]
 struct RunArgs {
     /// The mapping to start from (.csv, .npy) [default: what the method starts from]
@@ -102,9 +107,13 @@ struct RunArgs {
     /// Keep this share of the demonstrations to stop by
     #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
     validation: Option<f64>,
-    /// Stop after N records without a better validation loss [default: 10]
-    #[arg(long, value_name = "N", requires = "validation")]
+    /// Stop after N records without anything better on validation demonstrations [default: 10]
+    #[arg(long, value_name = "N")]
     patience: Option<u64>,
+    /// What is better on them: the loss, or the share of their actions that the agent would take [default: loss; accuracy
+    /// for cohorts]
+    #[arg(long, value_name = "WHAT", value_enum)]
+    watch: Option<WatchArg>,
     /// Go on from the checkpoint in --out, where there is one
     #[arg(long)]
     resume: bool,
@@ -113,7 +122,13 @@ struct RunArgs {
     stop_after: Option<u64>,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum WatchArg {
+    Loss,
+    Accuracy,
+}
+
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Output")]
 struct OutputArgs {
     /// Folder to write to
@@ -128,6 +143,19 @@ struct OutputArgs {
 }
 
 impl FitArgs {
+    /// The same with the learner that a spec asks for, but for what was typed.
+    fn with_learner(&self, options: &BTreeMap<String, toml::Value>) -> Result<Self, Failure> {
+        let cli = Cli::try_parse_from(with_options(options)).map_err(|error| {
+            let message = error.render().to_string();
+            let first = message.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+            Failure::refused(format!("[learner] of the spec: {first}"))
+        })?;
+        match cli.command {
+            Command::Fit(args) => Ok(*args),
+            _ => Ok(self.clone()),
+        }
+    }
+
     /// The settings of a run on this problem, and how much worse than the expert is good enough.
     fn settings(&self, problem: &Problem<'_>, seed: u64) -> Result<(Settings, f64), Failure> {
         let actions = (0..problem.len()).all(|i| !problem.trajectories(i).is_empty());
@@ -143,6 +171,11 @@ impl FitArgs {
             Method::NeuralCloning(own) => Some(own.default_steps(problem)?),
             _ => None,
         };
+        let in_cohort = self.data.cohort().is_some();
+        let validated = in_cohort || self.run.validation.is_some();
+        if let (Some(_), false) = (self.run.patience, validated) {
+            return Err(Failure::refused("--patience goes with --validation: there are no demonstrations to stop by"));
+        }
         let mapping = |path: &PathBuf| mapping_of(problem.model(), problem.dimension(), Table::read(path, "mapping")?);
         let settings = Settings {
             seed,
@@ -150,7 +183,13 @@ impl FitArgs {
                 max_steps: steps,
                 loss: self.run.stop_loss,
                 gap: self.run.stop_gap,
-                patience: self.run.validation.map(|_| self.run.patience.unwrap_or(PATIENCE)),
+                patience: validated.then(|| self.run.patience.unwrap_or(PATIENCE)),
+                watched: match self.run.watch {
+                    Some(WatchArg::Loss) => Watched::Loss,
+                    Some(WatchArg::Accuracy) => Watched::Accuracy,
+                    None if in_cohort => Watched::Accuracy,
+                    None => Watched::Loss,
+                },
             },
             initial: self.run.initial.as_ref().map(mapping).transpose()?.map(|mapping| mapping.values().to_vec()),
             record_every: match self.output.record_every {
@@ -163,6 +202,23 @@ impl FitArgs {
     }
 }
 
+/// The command line with options of a spec before those that were typed, which count.
+fn with_options(options: &BTreeMap<String, toml::Value>) -> Vec<String> {
+    let mut words: Vec<String> = std::env::args().collect();
+    let at = words.iter().position(|word| word == "fit").map_or(words.len(), |at| at + 1);
+    let flags = options.iter().flat_map(|(name, value)| {
+        let flag = format!("--{}", name.replace('_', "-"));
+        match value {
+            toml::Value::Boolean(true) => vec![flag],
+            toml::Value::Boolean(false) => Vec::new(),
+            toml::Value::String(text) => vec![format!("{flag}={text}")],
+            other => vec![format!("{flag}={other}")],
+        }
+    });
+    words.splice(at..at, flags.collect::<Vec<_>>());
+    words
+}
+
 /// Steps between two records, where nothing is said.
 fn between_records(problem: &Problem<'_>, steps: Option<u64>, batch: Batch) -> Result<u64, Failure> {
     let n = problem.len() as u64;
@@ -172,6 +228,27 @@ fn between_records(problem: &Problem<'_>, steps: Option<u64>, batch: Batch) -> R
 }
 
 pub(crate) fn run(args: &FitArgs, global: &Global) -> Result<Outcome, Failure> {
+    match &args.cohort {
+        None => fit(args, global),
+        Some(given) => {
+            let folder = if CohortFolder::is_in(given) {
+                given.clone()
+            } else if given.extension().is_some_and(|extension| extension == "toml") {
+                let folder = args.output.out.join("cohort");
+                build_cohort(&InputArgs::of(given), &folder, global)?;
+                folder
+            } else {
+                let reason = "is neither a cohort nor a spec; `coirl cohort build` makes a cohort of a table";
+                return Err(Failure::in_file(given, reason));
+            };
+            let learner = CohortFolder::open(&folder)?.file.spec.learner;
+            let args = args.with_learner(&learner)?;
+            fit(&FitArgs { data: args.data.in_cohort(&folder)?, ..args }, global)
+        }
+    }
+}
+
+fn fit(args: &FitArgs, global: &Global) -> Result<Outcome, Failure> {
     let began = Instant::now();
     let entry = args.method.entry()?;
     let origin = Source { data: args.data.anchored()?, seed: global.seed, validation: args.run.validation };

@@ -1,6 +1,7 @@
 //! One file per command.
 
 pub(crate) mod check;
+pub(crate) mod cohort;
 pub(crate) mod completions;
 pub(crate) mod demonstrate;
 pub(crate) mod domain;
@@ -16,6 +17,7 @@ use crate::failure::{Failure, Outcome};
 pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
     match cli.command {
         Command::Check(args) => check::run(&args, &cli.global),
+        Command::Cohort(args) => cohort::run(*args, &cli.global),
         Command::Fit(args) => fit::run(&args, &cli.global),
         Command::Explain(args) => explain::run(&args, &cli.global),
         Command::Domain(args) => domain::run(args, &cli.global),

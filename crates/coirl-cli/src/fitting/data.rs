@@ -2,6 +2,7 @@
 
 use super::shipped::{Shipped, ShippedDemonstrations};
 use super::trajectories;
+use crate::cohorts::{CohortFolder, Part};
 use crate::failure::Failure;
 use crate::models;
 use crate::tables::{Cells, Table};
@@ -15,6 +16,10 @@ use std::path::{Path, PathBuf};
 #[serde(default, deny_unknown_fields)]
 #[command(next_help_heading = "What to learn from [default: the demonstrations that ship with coirl]")]
 pub(crate) struct DataArgs {
+    /// A cohort, in place of everything below.
+    #[arg(skip)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cohort: Option<PathBuf>,
     /// Demonstrations that ship with coirl: sepsis, 300 trajectories in intensive care, simulated, or driving, the feature expectations
     /// of a driver in 100 contexts [default: sepsis]
     #[arg(long, value_name = "NAME", value_enum, conflicts_with_all = ["model", "contexts", "feature_expectations", "trajectories"])]
@@ -86,9 +91,40 @@ impl DataArgs {
         Self { model: model.map(Path::to_owned), ..Self::default() }
     }
 
+    /// The same, learning from a cohort.
+    pub(crate) fn in_cohort(&self, folder: &Path) -> Result<Self, Failure> {
+        if self.is_given() {
+            return Err(Failure::refused(format!(
+                "{} is a cohort and has its own model and demonstrations; --model, --contexts, --feature-expectations and \
+                 --trajectories go without it",
+                folder.display()
+            )));
+        }
+        Ok(Self { cohort: Some(folder.to_owned()), ..self.clone() })
+    }
+
+    /// The cohort that is learned from.
+    pub(crate) fn cohort(&self) -> Option<&Path> {
+        self.cohort.as_deref()
+    }
+
+    /// The files of a part of a cohort in place of its name.
+    fn of_part(&self, folder: &Path, part: Part) -> Self {
+        let (contexts, trajectories) = CohortFolder::part_paths(folder, part);
+        Self {
+            cohort: None,
+            model: Some(self.model.clone().unwrap_or_else(|| CohortFolder::model_path(folder))),
+            contexts: Some(contexts),
+            trajectories: Some(trajectories),
+            ..self.clone()
+        }
+    }
+
     /// Whether anything but the shipped data was asked for.
     pub(crate) fn is_given(&self) -> bool {
-        [&self.model, &self.contexts, &self.feature_expectations, &self.trajectories].iter().any(|path| path.is_some())
+        [&self.cohort, &self.model, &self.contexts, &self.feature_expectations, &self.trajectories]
+            .iter()
+            .any(|path| path.is_some())
     }
 
     /// The same with a model and demonstrations that were typed without a flag. Files with a column `demonstration`, or with
@@ -133,9 +169,18 @@ impl DataArgs {
     /// The same data whatever folder a command is run in. Names of domains stay as they are.
     pub(crate) fn anchored(&self) -> Result<Self, Failure> {
         let mut anchored = self.clone();
-        let Self { model, contexts, feature_expectations, trajectories, starts, true_mapping, test_contexts, .. } =
-            &mut anchored;
-        for path in [model, contexts, feature_expectations, trajectories, starts, true_mapping, test_contexts] {
+        let Self {
+            cohort,
+            model,
+            contexts,
+            feature_expectations,
+            trajectories,
+            starts,
+            true_mapping,
+            test_contexts,
+            ..
+        } = &mut anchored;
+        for path in [cohort, model, contexts, feature_expectations, trajectories, starts, true_mapping, test_contexts] {
             if let Some(typed) = path
                 && !models::is_domain(typed)
             {
@@ -145,7 +190,28 @@ impl DataArgs {
         Ok(anchored)
     }
 
+    /// Some validation stays of the cohort, as demonstrations.
+    pub(crate) fn validation_of_cohort(
+        &self,
+        model: &Cmdp,
+        most: usize,
+        seed: u64,
+    ) -> Result<Option<Vec<Demonstration>>, Failure> {
+        let Some(folder) = &self.cohort else { return Ok(None) };
+        let (contexts, trajectories) = CohortFolder::part_paths(folder, Part::Validation);
+        let (contexts, paths) = read_demonstrations(model, &contexts, &trajectories)?;
+        let drawn = coirl::cohort::draw(contexts.len(), most, seed);
+        let demonstration =
+            |i: usize| Ok(Demonstration::from_trajectories(model, contexts[i].clone(), vec![paths[i].clone()])?);
+        drawn.into_iter().map(demonstration).collect::<Result<_, Failure>>().map(Some)
+    }
+
     pub(crate) fn read(&self, seed: u64) -> Result<Data, Failure> {
+        if let Some(folder) = &self.cohort {
+            let mut data = self.of_part(folder, Part::Train).read(seed)?;
+            data.source = format!("{} stays of the cohort in {}", data.demonstrations.len(), folder.display());
+            return Ok(data);
+        }
         if !self.is_given() {
             let with_data = [("--starts", &self.starts), ("--true-mapping", &self.true_mapping)];
             return match with_data.iter().find(|(_, path)| path.is_some()) {
@@ -271,6 +337,19 @@ impl DataArgs {
         };
         found.into_iter().zip(contexts).map(demonstration).collect()
     }
+}
+
+/// Contexts, and a trajectory for each.
+pub(crate) fn read_demonstrations(
+    model: &Cmdp,
+    contexts: &Path,
+    paths: &Path,
+) -> Result<(Vec<Context>, Vec<Trajectory>), Failure> {
+    let table = Table::read(contexts, "contexts")?.ordered_by(&model.names().contexts)?;
+    let contexts = contexts_of(model, &table)?;
+    let found = trajectories::read(paths, model, contexts.len())?;
+    let only = found.into_iter().filter_map(|mut of_context| of_context.pop()).collect();
+    Ok((contexts, only))
 }
 
 pub(crate) fn contexts_of(model: &Cmdp, table: &Table) -> Result<Vec<Context>, Failure> {

@@ -21,7 +21,7 @@ const CLUSTERS: usize = 3;
 /// A larger share of thin visits is worth a note.
 const WORTH_A_NOTE: f64 = 0.1;
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Learning the dynamics [default: those of --model are known]")]
 pub(crate) struct DynamicsArgs {
     /// Learn the dynamics from the transitions of the trajectories, instead of those of --model: one kernel, one per

@@ -15,6 +15,8 @@ use std::path::{Path, PathBuf};
 /// The name of the result in the output folder.
 pub(crate) const FITTED: &str = "fitted.safetensors";
 const SOURCE: &str = "source.json";
+/// Validation stays of a cohort that a run is watched on, as in the paper.
+const VALIDATION_STAYS: usize = 300;
 
 /// Where a run got its data from.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
@@ -45,7 +47,10 @@ impl Source {
         let mut data = self.data.read(self.seed)?;
         let demonstrations = std::mem::take(&mut data.demonstrations);
         let (train, validation) = match self.validation {
-            None => (Train::new(demonstrations), None),
+            None => {
+                let kept = self.data.validation_of_cohort(&data.model, VALIDATION_STAYS, self.seed)?;
+                (Train::new(demonstrations), kept.map(Validation::new))
+            }
             Some(share) => {
                 let split = Split::random(demonstrations, share, 0.0, self.seed)?;
                 if split.validation.demonstrations().is_empty() {
@@ -104,6 +109,11 @@ impl Run {
             return models::open(source.data.model_path(), source.seed);
         }
         Ok(self.data()?.data.model)
+    }
+
+    /// The cohort that was learned from.
+    pub(crate) fn cohort(&self) -> Option<&Path> {
+        self.source.as_ref()?.data.cohort()
     }
 
     /// Whether the demonstrations can be read again.

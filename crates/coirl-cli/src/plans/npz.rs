@@ -106,7 +106,7 @@ impl PlanWriter for Arrays<'_> {
                 .compression_method(CompressionMethod::Deflated)
                 .large_file(size >= u64::from(u32::MAX) / 2);
             archive.start_file(format!("{}.npy", spool.key), options).map_err(io::Error::from)?;
-            archive.write_all(&header(spool.descr, &spool.shape))?;
+            archive.write_all(&npy_header(spool.descr, &spool.shape))?;
             file.rewind()?;
             io::copy(&mut file, &mut archive)?;
         }
@@ -126,7 +126,7 @@ impl Spool {
 }
 
 /// The header of a .npy file, version 1.0: padded so that the data begins at a multiple of 64 bytes.
-fn header(descr: &str, shape: &[usize]) -> Vec<u8> {
+pub(crate) fn npy_header(descr: &str, shape: &[usize]) -> Vec<u8> {
     let sizes: Vec<String> = shape.iter().map(usize::to_string).collect();
     let comma = if sizes.len() == 1 { "," } else { "" };
     let mut text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({}{comma}), }}", sizes.join(", "));

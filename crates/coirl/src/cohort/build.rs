@@ -80,7 +80,8 @@ pub fn build(
     let (train, validation, test) = (recorded(&parts.train)?, recorded(&parts.validation)?, recorded(&parts.test)?);
     let (model, support) = model(spec, &encoder, &train, seed)?;
     let mut findings = lint::table(table, spec, &parts)?;
-    findings.extend(lint::model(spec, &encoder, &support, &train, filled));
+    findings.extend(lint::actions(&encoder.actions, table, &parts.train)?);
+    findings.extend(lint::model(spec, &encoder, &support, filled));
     Ok(Cohort {
         spec: spec.clone(),
         seed,
@@ -94,6 +95,16 @@ pub fn build(
         validation: ValidationStays::new(validation),
         test: TestStays::new(test),
     })
+}
+
+/// What somebody should look at in a table, without building anything.
+pub fn lint(table: &Table, spec: &Spec, seed: u64) -> Result<Vec<Finding>> {
+    spec.check()?;
+    let (stays, _) = assemble(table, spec)?;
+    let parts = split(stays, spec.split, seed)?;
+    let mut findings = lint::table(table, spec, &parts)?;
+    findings.extend(lint::actions(&actions(table, spec, &parts.train)?, table, &parts.train)?);
+    Ok(findings)
 }
 
 /// What comes before the states: stays, splits, points and actions.
@@ -142,7 +153,7 @@ fn actions(table: &Table, spec: &Spec, train: &[Stay]) -> Result<Actions> {
 
 /// The stays in the numbers of the model.
 fn recorded(table: &Table, spec: &Spec, encoder: &Encoder, stays: &[Stay]) -> Result<Vec<RecordedStay>> {
-    let ends = Ends::new(encoder.centroids.n_clusters(), spec.outcome.is_some());
+    let ends = Ends::of_spec(encoder.centroids.n_clusters(), spec);
     let (points, _) = Encoder::points(&encoder.measurements, table, stays)?;
     let width = encoder.measurements.len();
     let states: Vec<StateId> = encoder.states(points.clone())?;

@@ -1,8 +1,7 @@
 //! What somebody should look at before they believe a cohort: leakage, mixed-up people, thin support, columns that say nothing.
 
-use super::encoder::Encoder;
+use super::encoder::{Actions, Encoder};
 use super::model::SupportSummary;
-use super::recorded::RecordedStay;
 use super::spec::Spec;
 use super::split::Parts;
 use super::stays::{Stay, steps_between};
@@ -76,30 +75,31 @@ pub(super) fn table(table: &Table, spec: &Spec, parts: &Parts) -> Result<Vec<Fin
     Ok(findings)
 }
 
-/// What the model says.
-pub(super) fn model(
-    spec: &Spec,
-    encoder: &Encoder,
-    support: &SupportSummary,
-    train: &[RecordedStay],
-    filled: f64,
-) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    let mut times = vec![0_u64; encoder.actions.len()];
-    train.iter().flat_map(|stay| &stay.trajectory.actions).for_each(|action| times[action.index()] += 1);
-    let total: u64 = times.iter().sum();
-    if let Some((action, &most)) = times.iter().enumerate().max_by_key(|(action, n)| (**n, usize::MAX - action)) {
-        let share = most as f64 / total.max(1) as f64;
-        if share >= MAJORITY {
-            let name = &encoder.actions.names()[action];
-            let message = format!(
-                "{:.1} % of the training steps take one action ({name}); always predicting it is that accurate, so compare \
-                 with the majority and look at macro-F1",
-                100.0 * share
-            );
-            findings.push(warning("majority-action", message));
-        }
+/// What the actions of training rows say.
+pub(super) fn actions(actions: &Actions, table: &Table, train: &[Stay]) -> Result<Vec<Finding>> {
+    let mut times = vec![0_u64; actions.len()];
+    for &row in train.iter().flat_map(|stay| &stay.rows) {
+        times[actions.of_row(table, row as usize)?.index()] += 1;
     }
+    let total: u64 = times.iter().sum();
+    let most = times.iter().copied().max().unwrap_or_default();
+    let share = most as f64 / total.max(1) as f64;
+    if share < MAJORITY {
+        return Ok(Vec::new());
+    }
+    let action = times.iter().position(|n| *n == most).unwrap_or_default();
+    let name = &actions.names()[action];
+    let message = format!(
+        "{:.1} % of the training steps take one action ({name}); always predicting it is that accurate, so compare with the \
+         majority and look at macro-F1",
+        100.0 * share
+    );
+    Ok(vec![warning("majority-action", message)])
+}
+
+/// What the model says.
+pub(super) fn model(spec: &Spec, encoder: &Encoder, support: &SupportSummary, filled: f64) -> Vec<Finding> {
+    let mut findings = Vec::new();
     if support.steps_unsupported > UNSUPPORTED {
         let message = format!(
             "{:.0} % of the training steps take an action that was seen fewer than {} times in its state; the model does not know \

@@ -54,6 +54,16 @@ impl Measurement {
         (self.transformed(x) - self.mean) / self.spread
     }
 
+    /// The value of a weighted coordinate, in the unit of the column; the training mean where the measurement has no weight.
+    pub fn in_unit(&self, coordinate: f64) -> f64 {
+        let standardised = if self.weight > 0.0 { coordinate / self.weight } else { 0.0 };
+        let transformed = self.mean + self.spread * standardised;
+        match self.transform {
+            Transform::None => transformed,
+            Transform::Log => transformed.exp() - LOG_SHIFT,
+        }
+    }
+
     /// What takes the place of a value that was not measured. `last` is the last one that was.
     fn filled(&self, last: Option<f64>) -> f64 {
         match self.impute {

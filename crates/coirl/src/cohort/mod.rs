@@ -16,6 +16,7 @@ mod build;
 mod contexts;
 mod doses;
 mod encoder;
+mod exam;
 mod lint;
 mod measurements;
 mod model;
@@ -28,10 +29,11 @@ mod stays;
 pub mod synthetic;
 mod table;
 
-pub use build::{Cohort, Stage as BuildStage, build};
+pub use build::{Cohort, Stage as BuildStage, build, lint};
 pub use contexts::{ContextField, ContextScaling};
 pub use doses::DoseLevels;
 pub use encoder::{Actions, Encoder};
+pub use exam::{AgentAgreement, Exam, ExamSettings, OffPolicy};
 pub use lint::{Finding, Severity};
 pub use measurements::{Measurement, Measurements};
 pub use model::{Ends, SupportSummary};
@@ -41,5 +43,6 @@ pub use spec::{
     ActionSpec, ColumnSpec, ContextScale, ContextSpec, DynamicsSpec, FilterSpec, Gaps, Impute, OutcomeSpec,
     RewardFeatures, RewardSpec, SameStep, Spec, SplitSpec, StateSpec, TableSpec, Transform,
 };
+pub use split::draw;
 pub use stays::{Flow, FlowStep};
 pub use table::Table;

@@ -2,7 +2,7 @@
 //!
 //! States 0 … K − 1 are clusters of rows. A stay ends in *death* or *survival* (or in *end*, where no outcome is recorded), which are absorbing. What an
 //! action does that was seen fewer than `min_support` times in a state nobody can tell: it leads to *unknown*, the last state, absorbing, where every feature
-//! is −1. Other rows are
+//! is −1. (Where no action was seen so often, the one seen most often is known.) Other rows are
 //!
 //! ```text
 //! P̂(s' | s, a) = (n(s, a, s') + α n(s, s') / n(s)) / (n(s, a) + α),
@@ -32,8 +32,9 @@ pub struct Ends {
 }
 
 impl Ends {
-    pub(super) fn new(n_clusters: usize, with_outcome: bool) -> Self {
-        Self { n_clusters, with_outcome }
+    /// Of a model with so many clusters.
+    pub fn of_spec(n_clusters: usize, spec: &Spec) -> Self {
+        Self { n_clusters, with_outcome: spec.outcome.is_some() }
     }
 
     /// Where a stay ends.
@@ -76,7 +77,7 @@ pub(super) fn model(
     seed: u64,
 ) -> Result<(Cmdp, SupportSummary)> {
     let n_clusters = encoder.centroids.n_clusters();
-    let ends = Ends::new(n_clusters, spec.outcome.is_some());
+    let ends = Ends::of_spec(n_clusters, spec);
     let pairs = Arc::new(Pairs::all(ends.n_states(), encoder.actions.len())?);
     let mut counts = TransitionCounts::new(pairs.clone());
     for stay in train {
@@ -84,9 +85,20 @@ pub(super) fn model(
     }
     let support = counts.support();
     let least = spec.dynamics.min_support.max(1) as f64;
-    let supported = |pair: usize| support.of(pair) >= least;
-    let known: Vec<bool> =
+    // A state that every action would leave for the unknown is none: where no action was seen often enough, the one seen most often counts.
+    let enough: Vec<f64> = (0..n_clusters)
+        .map(|state| pairs.of_state(state).map(|pair| support.of(pair)).fold(1.0, f64::max).min(least))
+        .collect();
+    let supported =
+        |pair: usize| enough.get(pairs.state(pair).index()).is_some_and(|enough| support.of(pair) >= *enough);
+    let mut known: Vec<bool> =
         (0..pairs.len()).map(|pair| pairs.state(pair).index() >= n_clusters || supported(pair)).collect();
+    for state in 0..n_clusters {
+        // Nobody acts in a state that only ever ended a record that breaks off.
+        if pairs.of_state(state).all(|pair| !known[pair]) {
+            known[pairs.of_state(state).start] = true;
+        }
+    }
     let mut observations = Observations::new(pairs.clone());
     let mut starts = StartCounts::new(ends.n_states());
     for stay in train {
@@ -146,7 +158,7 @@ fn successors_of_states(counts: &TransitionCounts, ends: Ends, known: &[bool]) -
         for pair in pairs.of_state(state) {
             if state >= ends.n_clusters {
                 builder.push_row([(state as i64, 1.0)].into_iter())?;
-            } else if !known[pair] {
+            } else if !known[pair] || seen.is_empty() {
                 builder.push_row([(i64::from(ends.unknown().0), 1.0)].into_iter())?;
             } else {
                 builder.push_row(seen.iter().map(|&next| (next as i64, times[next] as f64 / total as f64)))?;

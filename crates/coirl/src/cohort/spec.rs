@@ -15,6 +15,7 @@
 //! ```
 
 use super::presets;
+use super::select::Candidate;
 use crate::error::{Error, Result};
 use crate::nearest::nearest;
 use serde::{Deserialize, Serialize};
@@ -503,6 +504,19 @@ impl Spec {
     /// What is special about a measurement.
     pub fn column(&self, name: &str) -> ColumnSpec {
         self.state.columns.get(name).cloned().unwrap_or_default()
+    }
+
+    /// The same with states that were chosen.
+    pub fn with_states(&self, chosen: &Candidate) -> Self {
+        let mut spec = self.clone();
+        spec.state.clusters = Some(chosen.clusters);
+        spec.state.measurements = chosen.measurements.iter().map(|(name, _)| name.clone()).collect();
+        spec.state.columns.retain(|name, _| spec.state.measurements.contains(name));
+        for (name, weight) in &chosen.measurements {
+            let column = spec.state.columns.entry(name.clone()).or_default();
+            column.weight = *weight;
+        }
+        spec
     }
 
     /// The table, where the spec names one; `beside` is the folder of the spec.

@@ -49,3 +49,12 @@ pub(super) fn split(stays: Vec<Stay>, shares: SplitSpec, seed: u64) -> Result<Pa
     }
     Ok(parts)
 }
+
+/// Places of at most `most` among `n`, drawn without repetition, ascending.
+pub fn draw(n: usize, most: usize, seed: u64) -> Vec<usize> {
+    let mut places: Vec<usize> = (0..n).collect();
+    places.shuffle(&mut stream(seed, "stays drawn", 0));
+    places.truncate(most);
+    places.sort_unstable();
+    places
+}

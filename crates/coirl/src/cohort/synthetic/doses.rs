@@ -30,4 +30,13 @@ impl Synthetic {
         let (fluids, vasopressor) = (level(&FLUIDS_ML, row[FLUIDS])?, level(&VASOPRESSOR, row[MOST_VASOPRESSOR])?);
         Some(ActionId((N_LEVELS * fluids + vasopressor) as u32))
     }
+
+    /// The action whose doses are nearest to these amounts, in mL and µg/kg/min.
+    pub fn nearest_action(fluids_ml: f64, vasopressor: f64) -> ActionId {
+        let level = |doses: &[f64; N_LEVELS], dose: f64| {
+            let distance = |level: &usize| (doses[*level] - dose).abs();
+            (0..N_LEVELS).min_by(|a, b| distance(a).total_cmp(&distance(b))).unwrap_or_default()
+        };
+        ActionId((N_LEVELS * level(&FLUIDS_ML, fluids_ml) + level(&VASOPRESSOR, vasopressor)) as u32)
+    }
 }

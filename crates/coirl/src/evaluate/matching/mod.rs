@@ -18,8 +18,10 @@
 mod decisions;
 mod dose_levels;
 mod tally;
+mod visited_states;
 
 pub use decisions::{Decisions, Grouping};
+pub use visited_states::visited_state_accuracy;
 
 use super::resampling::{Estimate, Resampling};
 use crate::error::{Error, Result};

@@ -1,0 +1,332 @@
+//! A built cohort on disk: the model, how rows become its numbers, and the stays by what they are for.
+//!
+//! ```text
+//! cohort.json          how it was built: spec, encoder, flow, findings
+//! spec.toml            the spec, complete: `coirl cohort build spec.toml` builds it again
+//! model.safetensors    the model
+//! flow.csv, states.csv who was left out and why; what the states look like
+//! train/ validation/ test/
+//!   contexts.csv       a row per stay
+//!   trajectories.csv   demonstration, step, state, action
+//!   stays.csv          ids, fields and the end of each stay
+//!   points.npy         test only: the measurements of every step, as distances see them
+//! ```
+
+use crate::commands::fit::write_matrix;
+use crate::destination::to_file;
+use crate::failure::Failure;
+use crate::fitting::OutputFolder;
+use crate::numbers::full;
+use crate::plans::npy_header;
+use coirl::artifact::{read_model, read_numbers, write_model};
+use coirl::cohort::synthetic::Synthetic;
+use coirl::cohort::{
+    Cohort, Encoder, Ends, Finding, Flow, RecordedStay, Spec, SupportSummary, TestStays, ValidationStays,
+};
+use coirl::demos::Trajectory;
+use coirl::model::{Cmdp, Context};
+use serde::{Deserialize, Serialize};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Version of the format.
+const VERSION: u32 = 1;
+const COHORT: &str = "cohort.json";
+const MODEL: &str = "model.safetensors";
+const STAYS: &str = "stays.csv";
+const POINTS: &str = "points.npy";
+
+/// What stays are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    Train,
+    Validation,
+    Test,
+}
+
+impl Part {
+    fn folder(self) -> &'static str {
+        match self {
+            Part::Train => "train",
+            Part::Validation => "validation",
+            Part::Test => "test",
+        }
+    }
+}
+
+/// How a cohort was built.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CohortFile {
+    version: u32,
+    /// The table.
+    pub(crate) table: PathBuf,
+    pub(crate) seed: u64,
+    pub(crate) spec: Spec,
+    pub(crate) flow: Flow,
+    pub(crate) support: SupportSummary,
+    /// Mean squared distance of training rows from their centroid.
+    pub(crate) inertia: f64,
+    pub(crate) findings: Vec<Finding>,
+    /// What the table was made with, where it is synthetic.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) truth: Option<Synthetic>,
+    pub(crate) encoder: Encoder,
+}
+
+/// A cohort that was written.
+pub(crate) struct CohortFolder {
+    path: PathBuf,
+    pub(crate) file: CohortFile,
+}
+
+impl CohortFolder {
+    /// Whether a folder holds a cohort.
+    pub(crate) fn is_in(path: &Path) -> bool {
+        path.join(COHORT).is_file()
+    }
+
+    /// Writes a cohort; `truth` is what its table was made with, where it is synthetic.
+    pub(crate) fn write(
+        folder: &OutputFolder,
+        cohort: &Cohort,
+        table: &Path,
+        truth: Option<Synthetic>,
+    ) -> Result<CohortFile, Failure> {
+        let model = &cohort.model;
+        for (part, stays) in [
+            (Part::Train, cohort.train.stays()),
+            (Part::Validation, cohort.validation.stays()),
+            (Part::Test, cohort.test.stays()),
+        ] {
+            let own = OutputFolder::open(&folder.file(part.folder()))?;
+            write_part(&own, model, &cohort.encoder, stays)?;
+            // Neighbours are looked for among the stays that are scored only.
+            if part == Part::Test {
+                write_points(&own.file(POINTS), cohort.encoder.measurements.len(), stays)?;
+            }
+        }
+        write_model(&folder.file(MODEL), model)?;
+        to_file(&folder.file("flow.csv"), |out| {
+            writeln!(out, "rule,stays_out,rows_out,stays,rows")?;
+            for step in &cohort.flow.0 {
+                let rule = step.rule.replace('"', "'");
+                writeln!(out, "\"{rule}\",{},{},{},{}", step.stays_out, step.rows_out, step.stays, step.rows)?;
+            }
+            Ok(())
+        })?;
+        let mut rows = vec![0_u64; cohort.encoder.centroids.n_clusters()];
+        for state in cohort.train.stays().iter().flat_map(|stay| &stay.trajectory.states) {
+            if let Some(n) = rows.get_mut(state.index()) {
+                *n += 1;
+            }
+        }
+        to_file(&folder.file("states.csv"), |out| {
+            let names: Vec<&str> =
+                cohort.encoder.measurements.iter().map(|measurement| measurement.column.as_str()).collect();
+            writeln!(out, "state,training_rows,{}", names.join(","))?;
+            for ((state, centroid), n) in cohort.encoder.centroids.rows().enumerate().zip(&rows) {
+                let values = cohort.encoder.measurements.iter().zip(centroid);
+                let values: Vec<String> = values.map(|(measurement, x)| full(measurement.in_unit(*x))).collect();
+                writeln!(out, "{state},{n},{}", values.join(","))?;
+            }
+            Ok(())
+        })?;
+        let mut spec = cohort.spec.clone();
+        spec.table.path = Some(std::path::absolute(table).map_err(|error| Failure::in_file(table, error))?);
+        spec.state.clusters = Some(cohort.encoder.centroids.n_clusters());
+        let text = spec.to_toml()?;
+        to_file(&folder.file("spec.toml"), |out| Ok(out.write_all(text.as_bytes())?))?;
+        let file = CohortFile {
+            version: VERSION,
+            table: spec.table.path.clone().unwrap_or_default(),
+            seed: cohort.seed,
+            spec,
+            flow: cohort.flow.clone(),
+            support: cohort.support,
+            inertia: cohort.inertia,
+            findings: cohort.findings.clone(),
+            truth,
+            encoder: cohort.encoder.clone(),
+        };
+        let text = serde_json::to_string_pretty(&file).map_err(std::io::Error::from)?;
+        // Written last: a folder without it is no cohort.
+        to_file(&folder.file(COHORT), |out| Ok(writeln!(out, "{text}")?))?;
+        Ok(file)
+    }
+
+    /// Opens a folder that `coirl cohort build` wrote.
+    pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
+        let at = path.join(COHORT);
+        let text = std::fs::read_to_string(&at).map_err(|error| Failure::in_file(&at, error))?;
+        let file: CohortFile = serde_json::from_str(&text).map_err(|error| Failure::in_file(&at, error))?;
+        if file.version != VERSION {
+            let reason =
+                format!("version {}; this program reads version {VERSION}: build the cohort again", file.version);
+            return Err(Failure::in_file(&at, reason));
+        }
+        file.encoder.check().map_err(|error| Failure::in_file(&at, error))?;
+        Ok(Self { path: path.to_owned(), file })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The file of the model.
+    pub(crate) fn model_path(path: &Path) -> PathBuf {
+        path.join(MODEL)
+    }
+
+    /// Contexts and trajectories of a part.
+    pub(crate) fn part_paths(path: &Path, part: Part) -> (PathBuf, PathBuf) {
+        let folder = path.join(part.folder());
+        (folder.join("contexts.csv"), folder.join("trajectories.csv"))
+    }
+
+    pub(crate) fn model(&self) -> Result<Cmdp, Failure> {
+        Ok(read_model(&self.path.join(MODEL))?)
+    }
+
+    /// The states that are no clusters.
+    pub(crate) fn ends(&self) -> Ends {
+        Ends::of_spec(self.file.encoder.centroids.n_clusters(), &self.file.spec)
+    }
+
+    /// Stays to stop and choose by.
+    pub(crate) fn validation(&self, model: &Cmdp) -> Result<ValidationStays, Failure> {
+        Ok(ValidationStays::new(self.stays(model, Part::Validation)?))
+    }
+
+    /// Stays to score on.
+    pub(crate) fn test(&self, model: &Cmdp) -> Result<TestStays, Failure> {
+        Ok(TestStays::new(self.stays(model, Part::Test)?))
+    }
+
+    fn stays(&self, model: &Cmdp, part: Part) -> Result<Vec<RecordedStay>, Failure> {
+        let (contexts, trajectories) = Self::part_paths(&self.path, part);
+        if !contexts.exists() {
+            return Ok(Vec::new());
+        }
+        let (contexts, trajectories) = crate::fitting::read_demonstrations(model, &contexts, &trajectories)?;
+        let path = self.path.join(part.folder()).join(STAYS);
+        let saved = SavedStay::read_all(&path, self.file.encoder.contexts.fields.len())?;
+        if saved.len() != contexts.len() {
+            let reason = format!("has {} stays, but there are {} contexts", saved.len(), contexts.len());
+            return Err(Failure::in_file(&path, reason));
+        }
+        let points = self.points(part, trajectories.iter().map(|path| path.actions.len()).sum())?;
+        let width = self.file.encoder.measurements.len();
+        let mut at = 0;
+        let stay = |((saved, context), trajectory): ((SavedStay, Context), Trajectory)| {
+            let end = at + width * trajectory.actions.len();
+            let own = points.get(at..end).unwrap_or_default().to_vec();
+            at = end;
+            RecordedStay {
+                stay: saved.stay,
+                patient: saved.patient,
+                fields: saved.fields,
+                context,
+                trajectory,
+                bad_end: saved.bad_end,
+                points: own,
+            }
+        };
+        Ok(saved.into_iter().zip(contexts).zip(trajectories).map(stay).collect())
+    }
+
+    /// The points of all steps of a part; none where they were not kept.
+    fn points(&self, part: Part, n_steps: usize) -> Result<Vec<f32>, Failure> {
+        let path = self.path.join(part.folder()).join(POINTS);
+        if !path.exists() {
+            return Ok(Vec::new());
+        }
+        let (shape, values) = read_numbers(&path, "points")?;
+        let width = self.file.encoder.measurements.len();
+        if shape != [n_steps, width] {
+            return Err(Failure::in_file(&path, format!("has shape {shape:?}; expected [{n_steps}, {width}]")));
+        }
+        Ok(values.into_iter().map(|x| x as f32).collect())
+    }
+}
+
+fn write_points(path: &Path, width: usize, stays: &[RecordedStay]) -> Result<(), Failure> {
+    let n_steps: usize = stays.iter().map(|stay| stay.trajectory.actions.len()).sum();
+    to_file(path, |out| {
+        out.write_all(&npy_header("<f4", &[n_steps, width]))?;
+        let mut all = stays.iter().flat_map(|stay| &stay.points);
+        Ok(all.try_for_each(|x| out.write_all(&x.to_le_bytes()))?)
+    })
+}
+
+fn write_part(folder: &OutputFolder, model: &Cmdp, encoder: &Encoder, stays: &[RecordedStay]) -> Result<(), Failure> {
+    let contexts: Vec<f64> = stays.iter().flat_map(|stay| stay.context.values().to_vec()).collect();
+    let names = &model.names().contexts;
+    to_file(&folder.file("contexts.csv"), |out| write_matrix(out, names, &contexts, names.len()))?;
+    to_file(&folder.file("trajectories.csv"), |out| {
+        writeln!(out, "demonstration,step,state,action")?;
+        for (i, stay) in stays.iter().enumerate() {
+            for (t, state) in stay.trajectory.states.iter().enumerate() {
+                match stay.trajectory.actions.get(t) {
+                    Some(action) => writeln!(out, "{i},{t},{},{}", state.0, action.0)?,
+                    None => writeln!(out, "{i},{t},{},", state.0)?,
+                }
+            }
+        }
+        Ok(())
+    })?;
+    to_file(&folder.file(STAYS), |out| {
+        let refused = |error: csv::Error| Failure::from(std::io::Error::from(error));
+        let mut table = csv::Writer::from_writer(out);
+        let fields = encoder.contexts.fields.iter().map(|field| field.column.as_str());
+        let header: Vec<&str> = ["demonstration", "stay", "patient", "bad_end"].into_iter().chain(fields).collect();
+        table.write_record(header).map_err(refused)?;
+        for (i, stay) in stays.iter().enumerate() {
+            let end = stay.bad_end.map_or("", |bad| if bad { "1" } else { "0" });
+            let start = [i.to_string(), stay.stay.clone(), stay.patient.clone(), end.to_owned()];
+            let fields = stay.fields.iter().map(|&x| if x.is_nan() { String::new() } else { full(x) });
+            table.write_record(start.into_iter().chain(fields)).map_err(refused)?;
+        }
+        Ok(table.flush()?)
+    })
+}
+
+/// What `stays.csv` says of a stay.
+struct SavedStay {
+    stay: String,
+    patient: String,
+    bad_end: Option<bool>,
+    fields: Vec<f64>,
+}
+
+impl SavedStay {
+    fn read_all(path: &Path, n_fields: usize) -> Result<Vec<Self>, Failure> {
+        let mut reader = csv::Reader::from_path(path).map_err(|error| Failure::in_file(path, error))?;
+        let mut stays = Vec::new();
+        for record in reader.records() {
+            let record = record.map_err(|error| Failure::in_file(path, error))?;
+            let row = stays.len();
+            let cell = |at: usize| {
+                let missing = || Failure::in_file(path, format!("row {row}: nothing is there in column {at}"));
+                record.get(at).ok_or_else(missing)
+            };
+            let field = |at: usize| match cell(at)? {
+                "" => Ok(f64::NAN),
+                text => text.parse().map_err(|_| {
+                    Failure::in_file(path, format!("row {row}, column {at}: '{text}'; expected a number"))
+                }),
+            };
+            stays.push(SavedStay {
+                stay: cell(1)?.to_owned(),
+                patient: cell(2)?.to_owned(),
+                bad_end: match cell(3)? {
+                    "0" => Some(false),
+                    "1" => Some(true),
+                    _ => None,
+                },
+                fields: (4..4 + n_fields).map(field).collect::<Result<_, _>>()?,
+            });
+        }
+        Ok(stays)
+    }
+}

@@ -1,0 +1,104 @@
+//! Which table, read how.
+
+use crate::failure::Failure;
+use crate::progress;
+use crate::tables::long;
+use clap::Args;
+use coirl::cohort::{Spec, Table};
+use std::path::{Path, PathBuf};
+
+/// The preset where nothing is said.
+const USUAL_PRESET: &str = "ai-clinician";
+
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Input")]
+pub(crate) struct InputArgs {
+    /// A table (.csv, .csv.gz, .parquet), or a spec (.toml) that names one
+    #[arg(value_name = "TABLE|SPEC")]
+    input: PathBuf,
+    /// Settings for tables that people have; `coirl cohort spec` lists them [default: ai-clinician, or what the spec says]
+    #[arg(long, value_name = "NAME")]
+    preset: Option<String>,
+    /// Number of states
+    #[arg(long, value_name = "K")]
+    states: Option<usize>,
+    /// Set a key of the spec: --set dynamics.context_clusters=5
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+}
+
+impl InputArgs {
+    /// A spec or a table, as it was typed elsewhere.
+    pub(crate) fn of(input: &Path) -> Self {
+        Self { input: input.to_owned(), preset: None, states: None, set: Vec::new() }
+    }
+
+    /// The spec, and the table that goes with it.
+    pub(crate) fn spec(&self) -> Result<(Spec, PathBuf), Failure> {
+        let is_spec = self.input.extension().is_some_and(|extension| extension == "toml");
+        let text = if is_spec {
+            std::fs::read_to_string(&self.input).map_err(|error| Failure::in_file(&self.input, error))?
+        } else {
+            String::new()
+        };
+        let in_spec = |error: coirl::Error| match is_spec {
+            true => Failure::in_file(&self.input, error),
+            false => error.into(),
+        };
+        // Alone first: complaints about the file know their line.
+        let alone = Spec::from_toml(&text).map_err(in_spec)?;
+        let mut typed: toml::Table = text.parse().map_err(|error| Failure::in_file(&self.input, error))?;
+        if let Some(name) = self.preset.as_deref().or((!is_spec).then_some(USUAL_PRESET)) {
+            typed.insert("preset".into(), name.into());
+        }
+        if let Some(states) = self.states {
+            set(&mut typed, "state.clusters", &states.to_string())?;
+        }
+        for setting in &self.set {
+            let (key, value) = setting.split_once('=').ok_or_else(|| {
+                Failure::refused(format!("--set {setting}: expected a key and a value, as in state.clusters=500"))
+            })?;
+            set(&mut typed, key.trim(), value.trim())?;
+        }
+        let spec = Spec::from_toml(&typed.to_string()).map_err(|error| match error {
+            coirl::Error::Spec { reason, .. } if !self.set.is_empty() => Failure::refused(format!("--set: {reason}")),
+            other => in_spec(other),
+        })?;
+        spec.check().map_err(in_spec)?;
+        let table = if is_spec {
+            let beside = self.input.parent().unwrap_or(Path::new(""));
+            alone.table_path(beside).ok_or_else(|| {
+                Failure::in_file(&self.input, "names no table; say path = \"table.csv\" under [table]")
+            })?
+        } else {
+            self.input.clone()
+        };
+        Ok((spec, table))
+    }
+
+    /// The table with its spec.
+    pub(crate) fn read(&self, quiet: bool) -> Result<(Spec, PathBuf, Table), Failure> {
+        let (spec, path) = self.spec()?;
+        let bar = progress::counted("reading", "rows", quiet);
+        let table = long::read(&path, &spec, |rows| bar.set_position(rows));
+        bar.finish_and_clear();
+        Ok((spec, path, table?))
+    }
+}
+
+/// Sets `a.b.c` in a table of tables. What is no TOML value is text.
+fn set(table: &mut toml::Table, key: &str, value: &str) -> Result<(), Failure> {
+    let parsed = format!("value = {value}").parse::<toml::Table>().ok().and_then(|mut table| table.remove("value"));
+    let value = parsed.unwrap_or_else(|| value.into());
+    let mut at = table;
+    let mut parts = key.split('.').peekable();
+    while let Some(part) = parts.next() {
+        if parts.peek().is_none() {
+            at.insert(part.into(), value);
+            return Ok(());
+        }
+        let below = at.entry(part).or_insert_with(|| toml::Table::new().into());
+        at = below.as_table_mut().ok_or_else(|| Failure::refused(format!("--set {key}: {part} is no table")))?;
+    }
+    Ok(())
+}

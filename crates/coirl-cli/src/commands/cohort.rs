@@ -1,0 +1,522 @@
+//! `coirl cohort`: from a table of people to a contextual model, and how what was learned from it does on people it has not seen.
+
+use crate::arguments::{Global, PAGE};
+use crate::cohorts::{
+    CohortFolder, CohortRun, InputArgs, NOT_FOR_CLINICAL_USE, Scored, selection_picture, write_build, write_findings,
+    write_scores, write_selection,
+};
+use crate::destination::{note, to_file, to_stdout, to_terminal};
+use crate::failure::{Failure, Outcome};
+use crate::fitting::OutputFolder;
+use crate::numbers::{count, full};
+use crate::progress;
+use clap::{Args, Subcommand, ValueEnum};
+use coirl::clustering::Step;
+use coirl::cohort::synthetic::{Clinician, Synthetic};
+use coirl::cohort::{
+    BuildStage, CandidateScore, Cohort, Exam, ExamSettings, Selection, Spec, build, lint, presets, select,
+};
+use coirl::evaluate::Resampling;
+use coirl::evaluate::off_policy::{AssessmentSettings, BehaviourSettings, Comparable};
+use serde_json::json;
+use std::io::Write;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+/// Rows of other patients that a behaviour is estimated from.
+const NEIGHBOURS: usize = 100;
+
+const EXPLANATION: &str = "\
+A long table has one row per stay and step: who, when, measurements, doses and the outcome. `build` makes a contextual \
+model of it, with everything fitted on training patients only; `fit` learns from it; `score` compares with patients that \
+nothing was learned from. A spec, one TOML file, says which column is what; presets know the tables of the AI Clinician and \
+its variants. `synthesize` writes such a table of simulated patients whose truth is known. Research software, not for \
+clinical use.";
+
+const EXAMPLES: &str = "\
+Examples:
+  coirl cohort synthesize --stays 15000 --seed 1 --out table.csv
+  coirl cohort lint table.csv
+  coirl cohort build table.csv --states 750 --out cohort
+  coirl fit cohort --out run
+  coirl cohort score run
+  coirl cohort select table.csv --out choice
+  coirl cohort spec long > spec.toml          your own table: fill it in, then
+  coirl cohort build spec.toml --out cohort";
+
+/// From a table of people to a contextual model
+#[derive(Debug, Args)]
+#[command(before_help = EXPLANATION, after_help = EXAMPLES, help_template = PAGE, arg_required_else_help = true)]
+pub(crate) struct CohortArgs {
+    #[command(subcommand)]
+    command: CohortCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum CohortCommand {
+    Synthesize(SynthesizeArgs),
+    Spec(SpecArgs),
+    Lint(LintArgs),
+    Build(BuildArgs),
+    Select(SelectArgs),
+    Score(ScoreArgs),
+}
+
+pub(crate) fn run(args: CohortArgs, global: &Global) -> Result<Outcome, Failure> {
+    match args.command {
+        CohortCommand::Synthesize(args) => synthesize(&args, global)?,
+        CohortCommand::Spec(args) => spec(&args, global)?,
+        CohortCommand::Lint(args) => lint_table(&args, global)?,
+        CohortCommand::Build(args) => drop(build_cohort(&args.input, &args.out, global)?),
+        CohortCommand::Select(args) => select_states(&args, global)?,
+        CohortCommand::Score(args) => score(&args, global)?,
+    }
+    Ok(Outcome::Done)
+}
+
+const SYNTHESIZE: &str = "\
+Writes a table with exactly the columns and units of the AI Clinician's, of patients in the sepsis simulator, treated by clinicians \
+whose wishes are known. Doses are standard amounts, so that binning gives every action back. Beside the table lies \
+TABLE.truth.json, what it was made with: `build` keeps it, and `score` then knows what a policy is worth in truth.";
+
+/// Write a table of simulated patients whose truth is known
+#[derive(Debug, Args)]
+#[command(before_help = SYNTHESIZE, help_template = PAGE)]
+struct SynthesizeArgs {
+    /// The schema
+    #[arg(long, value_name = "NAME", value_enum, default_value_t = Schema::AiClinician)]
+    preset: Schema,
+    /// Stays to write
+    #[arg(long, value_name = "N", default_value_t = 15_000)]
+    stays: usize,
+    /// What clinicians want: a linear function of the context, or one of two rewards by age
+    #[arg(long, value_name = "NAME", value_enum, default_value_t = ClinicianArg::Linear)]
+    clinician: ClinicianArg,
+    /// Standard deviation of measurements around the centre of their state, in z-scores
+    #[arg(long, value_name = "X", default_value_t = Synthetic::default().noise, allow_negative_numbers = true)]
+    noise: f64,
+    /// Share of actions that are not the best
+    #[arg(long, value_name = "SHARE", default_value_t = Synthetic::default().lapses, allow_negative_numbers = true)]
+    lapses: f64,
+    /// Share of measurements that are left empty
+    #[arg(long, value_name = "SHARE", default_value_t = Synthetic::default().missing, allow_negative_numbers = true)]
+    missing: f64,
+    /// The table to write (.csv)
+    #[arg(long, short, value_name = "FILE")]
+    out: PathBuf,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Schema {
+    AiClinician,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ClinicianArg {
+    Linear,
+    #[value(alias = "non-linear")]
+    Threshold,
+}
+
+fn synthesize(args: &SynthesizeArgs, global: &Global) -> Result<(), Failure> {
+    let settings = Synthetic {
+        stays: args.stays,
+        seed: global.seed,
+        clinician: match args.clinician {
+            ClinicianArg::Linear => Clinician::Linear,
+            ClinicianArg::Threshold => Clinician::Threshold,
+        },
+        noise: args.noise,
+        lapses: args.lapses,
+        missing: args.missing,
+        ..Synthetic::default()
+    };
+    let bar = progress::stage("simulating", global.quiet);
+    bar.set_length(args.stays as u64);
+    let mut rows = 0;
+    to_file(&args.out, |out| {
+        let refused = |error: csv::Error| Failure::from(std::io::Error::from(error));
+        let mut table = csv::Writer::from_writer(out);
+        table.write_record(Synthetic::columns()).map_err(refused)?;
+        let mut failure = None;
+        let generated = settings.generate(|stay| {
+            bar.inc(1);
+            for row in &stay.rows {
+                rows += 1;
+                let cells = row.iter().map(|&x| if x.is_nan() { String::new() } else { x.to_string() });
+                if let Err(error) = table.write_record(cells) {
+                    failure = Some(refused(error));
+                    return ControlFlow::Break(());
+                }
+            }
+            ControlFlow::Continue(())
+        });
+        match failure {
+            Some(failure) => return Err(failure),
+            None => generated?,
+        }
+        Ok(table.flush()?)
+    })?;
+    bar.finish_and_clear();
+    let truth = truth_path(&args.out);
+    let text = serde_json::to_string_pretty(&settings).map_err(std::io::Error::from)?;
+    to_file(&truth, |out| Ok(writeln!(out, "{text}")?))?;
+    if global.json {
+        let line = json!({"table": args.out, "truth": truth, "stays": args.stays, "rows": rows});
+        return to_stdout(|out| Ok(writeln!(out, "{line}")?));
+    }
+    let (stays, rows) = (count(args.stays), count(rows));
+    note(
+        global.quiet,
+        &format!("wrote {stays} stays, {rows} rows, to {}, and {}", args.out.display(), truth.display()),
+    );
+    note(global.quiet, NOT_FOR_CLINICAL_USE);
+    Ok(())
+}
+
+/// Where the truth of a synthetic table lies.
+fn truth_path(table: &Path) -> PathBuf {
+    table.with_extension("truth.json")
+}
+
+const SPEC: &str = "\
+Without a name lists the presets. With one prints it as TOML: save it, change what differs, name the table under [table], \
+path, and build from the file.";
+
+/// Print a preset to begin a spec from
+#[derive(Debug, Args)]
+#[command(before_help = SPEC, help_template = PAGE)]
+struct SpecArgs {
+    /// The preset
+    #[arg(value_name = "NAME")]
+    preset: Option<String>,
+}
+
+fn spec(args: &SpecArgs, global: &Global) -> Result<(), Failure> {
+    let Some(name) = &args.preset else {
+        let about = |name: &&str| -> Result<(String, String), Failure> {
+            let text = presets::text(name)?;
+            let comment = text.lines().next().unwrap_or_default().trim_start_matches("# ");
+            Ok((name.to_string(), comment.split(". ").next().unwrap_or_default().to_owned()))
+        };
+        let all = presets::NAMES.iter().map(about).collect::<Result<Vec<_>, _>>()?;
+        if global.json {
+            let list: Vec<_> = all.iter().map(|(name, about)| json!({"name": name, "about": about})).collect();
+            return to_stdout(|out| Ok(writeln!(out, "{}", json!(list))?));
+        }
+        return to_terminal(|out| {
+            for (name, about) in &all {
+                writeln!(out, "{name:<24} {about}")?;
+            }
+            Ok(())
+        });
+    };
+    let text = presets::text(name)?;
+    if global.json {
+        let spec = serde_json::to_string(&Spec::preset(name)?).map_err(std::io::Error::from)?;
+        return to_stdout(|out| Ok(writeln!(out, "{spec}")?));
+    }
+    to_stdout(|out| Ok(out.write_all(text.as_bytes())?))
+}
+
+const LINT: &str = "\
+Reads the table and says what somebody should look at before believing it: an action among the measurements of the same \
+step, two people under one id, a patient in two parts of the split, columns that say nothing, ages in days or years, actions that \
+are nearly always the same. `build` says the same and more.";
+
+/// Say what is suspicious about a table
+#[derive(Debug, Args)]
+#[command(before_help = LINT, help_template = PAGE)]
+struct LintArgs {
+    #[command(flatten)]
+    input: InputArgs,
+}
+
+fn lint_table(args: &LintArgs, global: &Global) -> Result<(), Failure> {
+    let (spec, path, table) = args.input.read(global.quiet)?;
+    let findings = lint(&table, &spec, global.seed).map_err(|error| Failure::in_file(&path, error))?;
+    if global.json {
+        let line =
+            serde_json::to_string(&json!({"table": path, "findings": findings})).map_err(std::io::Error::from)?;
+        return to_stdout(|out| Ok(writeln!(out, "{line}")?));
+    }
+    to_terminal(|out| {
+        if findings.is_empty() {
+            writeln!(out, "{}: nothing suspicious", path.display())?;
+        }
+        write_findings(out, &findings)
+    })
+}
+
+const BUILD: &str = "\
+Makes a contextual model of a table. Patients are split 60/20/20; on the training patients doses are binned, measurements \
+standardised, rows clustered to states, contexts scaled and transitions counted. The folder --out holds the model, the stays of \
+each part in the numbers of the model (contexts.csv, trajectories.csv, stays.csv), the flow of stays that were left out \
+(flow.csv), what the states look like (states.csv) and how it was built (cohort.json, spec.toml).";
+
+const BUILD_EXAMPLES: &str = "\
+Examples:
+  coirl cohort build table.csv --out cohort
+  coirl cohort build --preset ai-clinician table.csv.gz --states 750 --out cohort
+  coirl cohort build table.parquet --set dynamics.context_clusters=5 --out c
+  coirl cohort build spec.toml --seed 3 --out cohort";
+
+/// Make a contextual model of a table
+#[derive(Debug, Args)]
+#[command(before_help = BUILD, after_help = BUILD_EXAMPLES, help_template = PAGE)]
+struct BuildArgs {
+    #[command(flatten)]
+    input: InputArgs,
+    /// Folder to write to
+    #[arg(long, short, value_name = "DIR")]
+    out: PathBuf,
+}
+
+/// Builds a cohort and writes it.
+pub(crate) fn build_cohort(input: &InputArgs, out: &Path, global: &Global) -> Result<Cohort, Failure> {
+    let (spec, path, table) = input.read(global.quiet)?;
+    let bar = progress::counted("finding states", "rounds", global.quiet);
+    let built = build(&table, &spec, global.seed, |stage| {
+        if let BuildStage::States(progress) = stage {
+            match progress.step {
+                Step::Drawn { .. } => bar.tick(),
+                Step::Moved { iterations, .. } => bar.set_position(iterations as u64),
+            }
+        }
+        ControlFlow::Continue(())
+    });
+    bar.finish_and_clear();
+    let cohort = built.map_err(|error| Failure::in_file(&path, error))?;
+    drop(table);
+    let truth = match std::fs::read_to_string(truth_path(&path)) {
+        Ok(text) => Some(
+            serde_json::from_str::<Synthetic>(&text).map_err(|error| Failure::in_file(&truth_path(&path), error))?,
+        ),
+        Err(_) => None,
+    };
+    let folder = OutputFolder::open(out)?;
+    let file = CohortFolder::write(&folder, &cohort, &path, truth)?;
+    if global.json {
+        let line = json!({
+            "out": out,
+            "states": cohort.encoder.centroids.n_clusters(),
+            "actions": cohort.encoder.actions.len(),
+            "features": cohort.model.n_features(),
+            "stays": {
+                "train": cohort.train.stays().len(),
+                "validation": cohort.validation.stays().len(),
+                "test": cohort.test.stays().len(),
+            },
+            "flow": cohort.flow,
+            "support": cohort.support,
+            "inertia": cohort.inertia,
+            "findings": cohort.findings,
+        });
+        to_stdout(|out| Ok(writeln!(out, "{line}")?))?;
+    } else {
+        to_terminal(|out| write_build(out, &cohort, &file))?;
+    }
+    note(global.quiet, &format!("\nwrote the cohort to {}; now: coirl fit {}", out.display(), out.display()));
+    Ok(cohort)
+}
+
+const SELECT: &str = "\
+Tries numbers of states, measurements and weights, and shows what the paper judges models by, beside what makes it honest: T1, different \
+actions in one state (and the same for actions shuffled within their stay), T2, different states per step, the share of steps whose (state, action) no \
+training stay has, and the negative log-likelihood of actions, all on validation stays. Chosen is the smallest model within one standard error of \
+the best likelihood.";
+
+/// Choose the number of states and the measurements
+#[derive(Debug, Args)]
+#[command(before_help = SELECT, help_template = PAGE)]
+struct SelectArgs {
+    #[command(flatten)]
+    input: InputArgs,
+    /// Numbers of states to try
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_values_t = Selection::default().clusters)]
+    clusters: Vec<usize>,
+    /// States for looking at measurements one by one
+    #[arg(long, value_name = "K", default_value_t = Selection::default().screening_clusters)]
+    screening: usize,
+    /// How many of the best single measurements go on
+    #[arg(long, value_name = "N", default_value_t = Selection::default().keep)]
+    keep: usize,
+    /// Factors to try on each weight
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_values_t = Selection::default().weights)]
+    weights: Vec<f64>,
+    /// Folder for selection.csv, selection.svg and the chosen spec.toml
+    #[arg(long, short, value_name = "DIR")]
+    out: PathBuf,
+}
+
+fn select_states(args: &SelectArgs, global: &Global) -> Result<(), Failure> {
+    let (spec, path, table) = args.input.read(global.quiet)?;
+    let selection = Selection {
+        clusters: args.clusters.clone(),
+        screening_clusters: args.screening,
+        keep: args.keep,
+        weights: args.weights.clone(),
+    };
+    let folder = OutputFolder::open(&args.out)?;
+    let bar = progress::stage("trying states", global.quiet);
+    let tried = select(&table, &spec, &selection, global.seed, |_, total| {
+        bar.set_length(total as u64);
+        bar.inc(1);
+        ControlFlow::Continue(())
+    });
+    bar.finish_and_clear();
+    let scores = tried.map_err(|error| Failure::in_file(&path, error))?;
+    write_candidates(&folder.file("selection.csv"), &scores)?;
+    if let Some(image) = selection_picture(&scores) {
+        to_file(&folder.file("selection.svg"), |out| Ok(out.write_all(image.as_bytes())?))?;
+    }
+    if let Some(chosen) = scores.iter().find(|score| score.chosen) {
+        let mut spec = spec.with_states(&chosen.candidate);
+        spec.table.path = Some(std::path::absolute(&path).map_err(|error| Failure::in_file(&path, error))?);
+        let text = spec.to_toml()?;
+        to_file(&folder.file("spec.toml"), |out| Ok(out.write_all(text.as_bytes())?))?;
+    }
+    if global.json {
+        let line = serde_json::to_string(&scores).map_err(std::io::Error::from)?;
+        return to_stdout(|out| Ok(writeln!(out, "{line}")?));
+    }
+    to_terminal(|out| write_selection(out, &scores))?;
+    let out = args.out.display();
+    note(
+        global.quiet,
+        &format!(
+            "\nwrote selection.csv, selection.svg and spec.toml to {out}; now: coirl cohort build {out}/spec.toml"
+        ),
+    );
+    Ok(())
+}
+
+fn write_candidates(path: &Path, scores: &[CandidateScore]) -> Result<(), Failure> {
+    to_file(path, |out| {
+        writeln!(
+            out,
+            "stage,states,measurements,negative_log_likelihood,standard_error,actions_per_state,actions_per_state_shuffled,\
+             states_per_stay,states_per_step,unseen,chosen"
+        )?;
+        for score in scores {
+            let candidate = &score.candidate;
+            let named: Vec<String> =
+                candidate.measurements.iter().map(|(name, weight)| format!("{name}*{weight}")).collect();
+            let stage = serde_json::to_value(candidate.stage).map_err(std::io::Error::from)?;
+            let numbers = [
+                score.negative_log_likelihood,
+                score.standard_error,
+                score.actions_per_state,
+                score.actions_per_state_shuffled,
+                score.states_per_stay,
+                score.states_per_step,
+                score.unseen,
+            ];
+            let numbers = numbers.map(full).join(",");
+            let (states, named, chosen) = (candidate.clusters, named.join(" "), u8::from(score.chosen));
+            writeln!(out, "{},{states},{named},{numbers},{chosen}", stage.as_str().unwrap_or_default())?;
+        }
+        Ok(())
+    })
+}
+
+const SCORE: &str = "\
+Compares what was learned with patients that nothing was learned from. Action matching: how often the agent would have done what was done, by step, \
+by patient, by visited state as in the paper's code, among its first three, within one level of every dose, macro-F1 and log-loss, with intervals over resampled \
+patients and by subgroup. Off-policy evaluation: what share of the patients would have survived, by fitted Q evaluation (FQE), weighted \
+importance sampling (WIS, and per decision) and weighted doubly robust estimation (WDR); refused where it cannot be told. On a synthetic table: what the \
+policy is worth in truth.";
+
+/// Score what was learned on patients it has not seen
+#[derive(Debug, Args)]
+#[command(before_help = SCORE, help_template = PAGE)]
+struct ScoreArgs {
+    /// Output folders of `coirl fit`, all from one cohort
+    #[arg(value_name = "RUN", required = true)]
+    runs: Vec<PathBuf>,
+    /// Times that patients are drawn again for intervals
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    resamples: usize,
+    /// How the clinicians' behaviour is estimated: by counts in each state, or from the nearest rows
+    #[arg(long, value_name = "NAME", value_enum, default_value_t = BehaviourArg::Counts)]
+    behaviour: BehaviourArg,
+    /// Effective stays below which importance weights are refused
+    #[arg(long, value_name = "N", default_value_t = AssessmentSettings::default().least_effective_sample_size, allow_negative_numbers = true)]
+    least_effective: f64,
+    /// Share of the clinicians' behaviour that is mixed into the policy
+    #[arg(long, value_name = "SHARE", default_value_t = ExamSettings::default().softness, allow_negative_numbers = true)]
+    softness: f64,
+    /// Patients on whom the true value is computed, for synthetic tables
+    #[arg(long, value_name = "N", default_value_t = ExamSettings::default().true_patients)]
+    true_patients: usize,
+    /// Leave out off-policy evaluation
+    #[arg(long)]
+    no_off_policy: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum BehaviourArg {
+    Counts,
+    Neighbours,
+}
+
+fn score(args: &ScoreArgs, global: &Global) -> Result<(), Failure> {
+    let runs = args.runs.iter().map(|path| CohortRun::open(path)).collect::<Result<Vec<_>, _>>()?;
+    let cohort = &runs[0].cohort;
+    if let Some((other, path)) = runs.iter().zip(&args.runs).find(|(run, _)| run.cohort.path() != cohort.path()) {
+        let reason =
+            format!("learned from {}, the first run from {}", other.cohort.path().display(), cohort.path().display());
+        return Err(Failure::in_file(path, reason));
+    }
+    let settings = settings(args, global);
+    let model = cohort.model()?;
+    let (validation, test) = (cohort.validation(&model)?, cohort.test(&model)?);
+    let exam = Exam::new(&model, &cohort.file.encoder, cohort.ends(), &validation, &test)?;
+    let bar = progress::stage("scoring", global.quiet);
+    bar.set_length(2 * runs.len() as u64 + 1);
+    let mut scores = Vec::new();
+    for (run, path) in runs.iter().zip(&args.runs) {
+        let agreement = exam.agreement(&run.fitted.agent, &settings)?;
+        bar.inc(1);
+        let truth = match &cohort.file.truth {
+            Some(synthetic) => exam.true_value(&run.fitted.agent, synthetic, &settings)?,
+            None => None,
+        };
+        bar.inc(1);
+        let name =
+            path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
+        scores.push(Scored { run: path.display().to_string(), method: name, agreement, truth });
+    }
+    let agents: Vec<(String, &coirl::agent::Agent)> =
+        scores.iter().zip(&runs).map(|(scored, run)| (scored.method.clone(), &run.fitted.agent)).collect();
+    let off_policy = if args.no_off_policy { None } else { exam.off_policy(&agents, &settings)? };
+    bar.finish_and_clear();
+    if global.json {
+        let line =
+            json!({"runs": scores, "off_policy": off_policy, "settings": settings, "note": NOT_FOR_CLINICAL_USE});
+        return to_stdout(|out| Ok(writeln!(out, "{line}")?));
+    }
+    to_terminal(|out| write_scores(out, &scores, off_policy.as_ref()))
+}
+
+fn settings(args: &ScoreArgs, global: &Global) -> ExamSettings {
+    let defaults = ExamSettings::default();
+    let resampling = Resampling { resamples: args.resamples, seed: global.seed, ..Resampling::default() };
+    ExamSettings {
+        behaviour: BehaviourSettings {
+            comparable: match args.behaviour {
+                BehaviourArg::Counts => Comparable::State,
+                BehaviourArg::Neighbours => Comparable::Neighbours { k: NEIGHBOURS },
+            },
+            ..defaults.behaviour
+        },
+        assessment: AssessmentSettings {
+            least_effective_sample_size: args.least_effective,
+            resampling: Resampling { seed: global.seed, ..defaults.assessment.resampling },
+            ..defaults.assessment
+        },
+        softness: args.softness,
+        true_patients: args.true_patients,
+        resampling,
+    }
+}
