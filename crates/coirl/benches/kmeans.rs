@@ -39,7 +39,9 @@ fn main() {
     println!("{} rows x {WIDTH}, {} threads", points.n_rows(), rayon::current_num_threads());
     for clusters in value("--clusters").unwrap_or("750,5000".into()).split(',') {
         let clusters = clusters.parse().unwrap();
-        println!("\n| k = {clusters} | seconds | of it seeding | iterations | inertia | time / ours | inertia / ours |");
+        println!(
+            "\n| k = {clusters} | seconds | of it seeding | iterations | inertia | time / ours | inertia / ours |"
+        );
         println!("|---|---|---|---|---|---|---|");
         for seed in 1..=number("--seeds", 1) as u64 {
             let ours = fit(&points, clusters, seed);
