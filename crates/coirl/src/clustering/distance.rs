@@ -6,7 +6,7 @@ const SUMS: usize = 8;
 
 /// ‖row − centre‖².
 pub(super) fn squared_distance(row: &[f32], centre: &[f64]) -> f64 {
-    sum_of_squares(row, centre, |x| f64::from(x))
+    sum_of_squares(row, centre, f64::from)
 }
 
 /// ‖a − b‖².

@@ -100,7 +100,7 @@ impl Slack {
 }
 
 /// Mean of every column, summed share by share.
-pub(super) fn column_means(points: &Points) -> Vec<f64> {
+fn column_means(points: &Points) -> Vec<f64> {
     column_sums(points, |_, x| x).into_iter().map(|sum| sum / points.n_rows() as f64).collect()
 }
 
