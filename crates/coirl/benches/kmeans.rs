@@ -42,9 +42,9 @@ fn main() {
     for clusters in value("--clusters").unwrap_or("750,5000".into()).split(',') {
         let clusters = clusters.parse().unwrap();
         println!(
-            "\n| k = {clusters} | seconds | of it seeding | iterations | inertia | time / ours | inertia / ours |"
+            "\n| k = {clusters} | seconds | of it seeding | CPU | iterations | inertia | seconds / ours | CPU / ours | inertia / ours |"
         );
-        println!("|---|---|---|---|---|---|---|");
+        println!("|---|---|---|---|---|---|---|---|---|");
         for seed in 1..=number("--seeds", 1) as u64 {
             let ours = fit(&points, clusters, seed);
             println!("{}", ours.line("coirl", &ours));

@@ -17,7 +17,7 @@ use rayon::prelude::*;
 use std::ops::ControlFlow;
 
 /// Rows per centre that are seeded from.
-const ROWS_PER_CENTRE: usize = 50;
+const ROWS_PER_CENTRE: usize = 400;
 /// One row in so many judges the candidates, another one each time.
 const JUDGES: usize = 4;
 /// Of fewer rows than this every one judges.
