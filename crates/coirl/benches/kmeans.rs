@@ -97,7 +97,7 @@ fn measurements(n_rows: usize, seed: u64) -> Points {
     let (kinds, loadings) = (normals(KINDS * CAUSES), normals(CAUSES * WIDTH));
     let shares: Vec<f64> = (0..KINDS).map(|_| rng.sample::<f64, _>(Exp1)).collect();
     let all: f64 = shares.iter().sum();
-    let mut columns = vec![Vec::with_capacity(n_rows); WIDTH];
+    let mut columns = vec![Vec::new(); WIDTH];
     for _ in 0..n_rows {
         let mut quantile = rng.random::<f64>() * all;
         let kind = shares.iter().position(|share| {
