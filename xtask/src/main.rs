@@ -36,6 +36,18 @@ enum Task {
         #[arg(long)]
         only: Option<String>,
     },
+    /// Installs scikit-learn into a virtual environment and compares its k-means with this one on the same rows.
+    BenchKmeans {
+        /// Rows to cluster.
+        #[arg(long, default_value_t = 250_000)]
+        rows: usize,
+        /// Numbers of clusters, such as 750,5000.
+        #[arg(long, default_value = "750")]
+        clusters: String,
+        /// Seeds to average over.
+        #[arg(long, default_value_t = 1)]
+        seeds: usize,
+    },
 }
 
 fn main() -> ExitCode {
@@ -43,6 +55,7 @@ fn main() -> ExitCode {
         Task::Test => test(),
         Task::SepsisData { write } => sepsis::data(write),
         Task::BenchPeers { write, seed, only } => bench_peers(write, seed, only),
+        Task::BenchKmeans { rows, clusters, seeds } => bench_kmeans(rows, &clusters, seeds),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -53,7 +66,7 @@ fn main() -> ExitCode {
     }
 }
 
-type Outcome = Result<(), String>;
+type Outcome<T = ()> = Result<T, String>;
 
 /// Formatting, lints, unit, integration and documentation tests: all in the release profile, so that the command line,
 /// the tests and the benchmarks share their builds.
@@ -81,13 +94,28 @@ fn require_component(name: &str, probe: &[&str]) -> Outcome {
     run(Command::new("rustup").args(["component", "add", name]))
 }
 
-fn bench_peers(write: bool, seed: Option<u64>, only: Option<String>) -> Outcome {
-    let root = root();
-    let environment = root.join("target").join("peers");
+/// The interpreter of the virtual environment that the peers are installed into.
+fn peers_python() -> Outcome<PathBuf> {
+    let environment = root().join("target").join("peers");
     let python = environment.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" });
     if !python.exists() {
         run(Command::new("python3").arg("-m").arg("venv").arg(&environment))?;
     }
+    Ok(python)
+}
+
+fn bench_kmeans(rows: usize, clusters: &str, seeds: usize) -> Outcome {
+    let python = peers_python()?;
+    run(Command::new(&python).args(["-m", "pip", "install", "--quiet", "scikit-learn==1.9.1", "numpy"]))?;
+    let mut bench = Command::new("cargo");
+    bench.args(["bench", "--package", "coirl", "--bench", "kmeans", "--", "--clusters", clusters]);
+    bench.args(["--rows", &rows.to_string(), "--seeds", &seeds.to_string(), "--python"]).arg(&python);
+    run(&mut bench)
+}
+
+fn bench_peers(write: bool, seed: Option<u64>, only: Option<String>) -> Outcome {
+    let root = root();
+    let python = peers_python()?;
     let requirements = root.join("crates/coirl/benches/peers-requirements.txt");
     let pip = |arguments: &[&str]| {
         run(Command::new(&python)

@@ -139,34 +139,54 @@ struct Contest {
     best_from: f32,
     best_to: f32,
     others_from: f32,
-    /// Least score in the group of the best, itself left aside.
-    runner_up: f32,
+    /// Below which no other centre of the best one's group lies.
+    group_from: f32,
+}
+
+impl Contest {
+    const OPEN: Self = Self {
+        best: NONE,
+        best_from: f32::INFINITY,
+        best_to: f32::INFINITY,
+        others_from: f32::INFINITY,
+        group_from: f32::INFINITY,
+    };
 }
 
 /// Buffers of a thread.
 struct Scratch {
-    /// Rows to score, per group.
-    listed: Vec<Vec<u32>>,
-    /// Rows in any list.
-    contested: Vec<u32>,
-    contests: Vec<Contest>,
+    /// Rows to score: up to [`BLOCK`] places per group, and how many are taken.
+    listed: Vec<u32>,
+    n_listed: Vec<usize>,
+    /// Rows in any list, counted from the first of the block.
+    contested: Vec<usize>,
+    contests: [Contest; BLOCK],
     least: Vec<f32>,
 }
 
 impl Scratch {
     fn new(n_groups: usize) -> Self {
-        Self { listed: vec![Vec::new(); n_groups], contested: Vec::new(), contests: Vec::new(), least: Vec::new() }
+        Self {
+            listed: vec![0; n_groups * BLOCK],
+            n_listed: vec![0; n_groups],
+            contested: Vec::with_capacity(BLOCK),
+            contests: [Contest::OPEN; BLOCK],
+            least: Vec::with_capacity(BLOCK),
+        }
     }
 }
 
 impl Pass<'_> {
     fn block(&self, mut block: Block<'_>, scratch: &mut Scratch) {
         self.list(&mut block, scratch);
-        for group in 0..scratch.listed.len() {
+        if scratch.contested.is_empty() {
+            return;
+        }
+        for group in 0..self.layout.n_groups() {
             self.score(group, &mut block, scratch);
         }
-        for at in 0..scratch.contested.len() {
-            self.decide(scratch.contested[at] as usize, scratch.contests[at], &mut block);
+        for &at in &scratch.contested {
+            self.decide(at, scratch.contests[at], &mut block);
         }
     }
 
@@ -177,86 +197,80 @@ impl Pass<'_> {
         self.frame.length(squared_distance(self.points.row(row), centre).sqrt())
     }
 
-    /// The bound of a group as it is now.
-    fn bound(&self, stored: f32, group: usize) -> f32 {
-        let bound = stored - self.moved[group];
-        bound - ROUNDING * (stored + bound.abs())
-    }
-
-    /// A bound as it is stored.
+    /// A group's bound as it is stored: with what the group has moved, rounded down by more than adding and subtracting
+    /// that can round up.
     fn stored(&self, bound: f32, group: usize) -> f32 {
         (bound.min(FAR) + self.moved[group]) * (1.0 - ROUNDING)
+    }
+
+    /// The least of a row's stored bounds as they are now.
+    fn least_bound(&self, stored: &[f32]) -> f32 {
+        const SIDE_BY_SIDE: usize = 8;
+        let (chunks, rest) = stored.as_chunks::<SIDE_BY_SIDE>();
+        let (moved, moved_rest) = self.moved.as_chunks::<SIDE_BY_SIDE>();
+        let mut least = [f32::INFINITY; SIDE_BY_SIDE];
+        for (stored, moved) in chunks.iter().zip(moved) {
+            for lane in 0..SIDE_BY_SIDE {
+                let bound = stored[lane] - moved[lane];
+                least[lane] = if bound < least[lane] { bound } else { least[lane] };
+            }
+        }
+        let rest = rest.iter().zip(moved_rest).map(|(stored, moved)| stored - moved);
+        least.into_iter().chain(rest).fold(f32::INFINITY, f32::min)
     }
 
     /// Finds the groups that may hold a nearer centre, for each row.
     fn list(&self, block: &mut Block<'_>, scratch: &mut Scratch) {
         let n_groups = self.layout.n_groups();
-        scratch.listed.iter_mut().for_each(Vec::clear);
+        scratch.n_listed.fill(0);
         scratch.contested.clear();
-        scratch.contests.clear();
         for at in 0..block.centre_of.len() {
             if block.upper[at] < block.lower[at] {
                 continue;
             }
+            let stored = &block.group_lower[at * n_groups..(at + 1) * n_groups];
+            block.lower[at] = self.least_bound(stored);
+            if block.upper[at] < block.lower[at] {
+                continue;
+            }
             let (row, own) = (block.first + at, block.centre_of[at]);
-            let mut contest = Contest {
-                best: NONE,
-                best_from: f32::INFINITY,
-                best_to: f32::INFINITY,
-                others_from: f32::INFINITY,
-                runner_up: f32::INFINITY,
-            };
+            scratch.contests[at] = Contest::OPEN;
             if own != NONE {
                 let distance = self.distance(row, own);
                 block.upper[at] = rounded_up(distance) * (1.0 + ROUNDING);
                 if block.upper[at] < block.lower[at] {
                     continue;
                 }
-                let square = self.rows.squares[row];
+                let square = self.rows.lengths[row].1;
                 let score = (0.5 * (distance * distance - f64::from(square))) as f32;
                 let slack = 2.0 * f32::EPSILON * (square + score.abs());
-                contest = Contest { best: own, best_from: score - slack, best_to: score + slack, ..contest };
+                scratch.contests[at] =
+                    Contest { best: own, best_from: score - slack, best_to: score + slack, ..Contest::OPEN };
             }
-            let bounds = &block.group_lower[at * n_groups..(at + 1) * n_groups];
+            scratch.contested.push(at);
             let upper = block.upper[at];
-            let mut least = f32::INFINITY;
-            let mut any = false;
-            for (group, &stored) in bounds.iter().enumerate() {
-                let bound = self.bound(stored, group);
-                least = least.min(bound);
-                if !(upper < bound) {
-                    scratch.listed[group].push(row as u32);
-                    any = true;
-                }
-            }
-            if any {
-                scratch.contested.push(row as u32);
-                scratch.contests.push(contest);
-            } else {
-                block.lower[at] = least;
+            // Written always and counted where it holds, for whether it holds cannot be predicted.
+            let groups = scratch.n_listed.iter_mut().zip(scratch.listed.chunks_exact_mut(BLOCK));
+            for (((n_listed, listed), stored), moved) in groups.zip(stored).zip(self.moved) {
+                listed[*n_listed] = row as u32;
+                *n_listed += usize::from(!(upper < stored - moved));
             }
         }
     }
 
+    /// Scores the rows listed for a group.
     fn score(&self, group: usize, block: &mut Block<'_>, scratch: &mut Scratch) {
-        let Scratch { listed, contested, contests, least } = scratch;
-        let listed = &listed[group];
-        if listed.is_empty() {
-            return;
-        }
+        let Scratch { listed, n_listed, contests, least, .. } = scratch;
+        let listed = &listed[group * BLOCK..][..n_listed[group]];
         let own = |row: u32| block.centre_of[row as usize - block.first];
         self.panels.least_scores(self.layout, group, self.rows, listed, own, least);
         let slack = self.panels.slack(group);
         let n_groups = self.layout.n_groups();
-        let mut next = 0;
         for (&row, &score) in listed.iter().zip(least.iter()) {
-            while contested[next] != row {
-                next += 1;
-            }
-            let (at, square) = (row as usize - block.first, self.rows.squares[row as usize]);
-            let slack = slack.of(square);
-            block.group_lower[at * n_groups + group] = self.stored(self.lower_bound(square, score - slack), group);
-            let contest = &mut contests[next];
+            let (at, lengths) = (row as usize - block.first, self.rows.lengths[row as usize]);
+            let slack = slack.of(lengths);
+            block.group_lower[at * n_groups + group] = self.stored(lower_bound(lengths.1, score - slack), group);
+            let contest = &mut contests[at];
             if score + slack < contest.best_to {
                 let width = self.rows.width;
                 let framed = &self.rows.values[row as usize * width..][..width];
@@ -266,7 +280,7 @@ impl Pass<'_> {
                     best_from: first - slack,
                     best_to: first + slack,
                     others_from: contest.others_from.min(contest.best_from).min(second - slack),
-                    runner_up: second - slack,
+                    group_from: second - slack,
                 };
             } else {
                 contest.others_from = contest.others_from.min(score - slack);
@@ -274,23 +288,17 @@ impl Pass<'_> {
         }
     }
 
-    /// ‖x − c‖ ≥ this, for scores no less than `score`.
-    fn lower_bound(&self, square: f32, score: f32) -> f32 {
-        let distance = (square + 2.0 * score - ROUNDING * square).max(0.0);
-        distance.sqrt() * (1.0 - ROUNDING)
-    }
-
-    fn decide(&self, row: usize, contest: Contest, block: &mut Block<'_>) {
-        let (at, n_groups) = (row - block.first, self.layout.n_groups());
+    /// Gives a row to the centre that has won, and its bounds what was learned.
+    fn decide(&self, at: usize, contest: Contest, block: &mut Block<'_>) {
+        let (row, n_groups) = (block.first + at, self.layout.n_groups());
         let own = block.centre_of[at];
         let bounds = &mut block.group_lower[at * n_groups..(at + 1) * n_groups];
         if !(contest.best_to < contest.others_from) {
-            self.compare_all(row, at, block);
-            return;
+            return self.compare_all(at, block);
         }
         if contest.best != own {
             let entered = self.layout.group_of(contest.best);
-            bounds[entered] = self.stored(self.lower_bound(self.rows.squares[row], contest.runner_up), entered);
+            bounds[entered] = self.stored(lower_bound(self.rows.lengths[row].1, contest.group_from), entered);
             // The centre that is left, maybe in the same group, now counts among the others.
             if own != NONE {
                 let left = self.layout.group_of(own);
@@ -303,13 +311,9 @@ impl Pass<'_> {
         block.lower[at] = self.least_bound(bounds);
     }
 
-    fn least_bound(&self, bounds: &[f32]) -> f32 {
-        bounds.iter().enumerate().map(|(group, &stored)| self.bound(stored, group)).fold(f32::INFINITY, f32::min)
-    }
-
     /// Compares a row with all centres in double precision.
-    fn compare_all(&self, row: usize, at: usize, block: &mut Block<'_>) {
-        let n_groups = self.layout.n_groups();
+    fn compare_all(&self, at: usize, block: &mut Block<'_>) {
+        let (row, n_groups) = (block.first + at, self.layout.n_groups());
         let best = nearest(self.points.row(row), self.centres).0 as u32;
         let bounds = &mut block.group_lower[at * n_groups..(at + 1) * n_groups];
         for (group, bound) in bounds.iter_mut().enumerate() {
@@ -321,4 +325,10 @@ impl Pass<'_> {
         block.centre_of[at] = best;
         block.upper[at] = rounded_up(self.distance(row, best)) * (1.0 + ROUNDING);
     }
+}
+
+/// ‖x − c‖ is at least this where ‖x‖² is `square` and the score no less than `score`.
+fn lower_bound(square: f32, score: f32) -> f32 {
+    let distance = (square + 2.0 * score - ROUNDING * square).max(0.0);
+    distance.sqrt() * (1.0 - ROUNDING)
 }

@@ -11,6 +11,22 @@ const TILE: usize = 4;
 /// A number for each candidate.
 pub(super) type PerCandidate = [f32; CANDIDATES];
 
+/// ‖row − candidate‖² for one candidate, in sums side by side.
+pub(super) fn squared_distance(row: &[f32], candidate: &[f32]) -> f32 {
+    const SUMS: usize = 8;
+    let ((row, row_rest), (candidate, rest)) = (row.as_chunks::<SUMS>(), candidate.as_chunks::<SUMS>());
+    let mut sums = [0.0; SUMS];
+    for (x, q) in row.iter().zip(candidate) {
+        for lane in 0..SUMS {
+            sums[lane] += (x[lane] - q[lane]) * (x[lane] - q[lane]);
+        }
+    }
+    for ((sum, x), q) in sums.iter_mut().zip(row_rest).zip(rest) {
+        *sum += (x - q) * (x - q);
+    }
+    sums.iter().sum()
+}
+
 /// `measured(i, distances)` for each row `i` of `listed`, in order. Rows are row-major, as wide as there are `coordinates`.
 pub(super) fn measure(
     rows: &[f32],

@@ -6,19 +6,26 @@ const SUMS: usize = 8;
 
 /// ‖row − centre‖².
 pub(super) fn squared_distance(row: &[f32], centre: &[f64]) -> f64 {
-    sum_of_squares(row.iter().map(|&x| f64::from(x)), centre)
+    sum_of_squares(row, centre, f64::from)
 }
 
 /// ‖a − b‖².
 pub(super) fn squared_shift(a: &[f64], b: &[f64]) -> f64 {
-    sum_of_squares(a.iter().copied(), b)
+    sum_of_squares(a, b, |x| x)
 }
 
 #[inline(always)]
-fn sum_of_squares(row: impl Iterator<Item = f64>, centre: &[f64]) -> f64 {
+fn sum_of_squares<T: Copy>(row: &[T], centre: &[f64], number: impl Fn(T) -> f64) -> f64 {
+    let ((row, row_rest), (centre, centre_rest)) = (row.as_chunks::<SUMS>(), centre.as_chunks::<SUMS>());
     let mut sums = [0.0; SUMS];
-    for (j, (x, c)) in row.zip(centre).enumerate() {
-        sums[j % SUMS] += (x - c) * (x - c);
+    let square = |x: T, c: f64| (number(x) - c) * (number(x) - c);
+    for (x, c) in row.iter().zip(centre) {
+        for lane in 0..SUMS {
+            sums[lane] += square(x[lane], c[lane]);
+        }
+    }
+    for ((sum, &x), &c) in sums.iter_mut().zip(row_rest).zip(centre_rest) {
+        *sum += square(x, c);
     }
     sums.iter().sum()
 }

@@ -26,8 +26,8 @@ pub(super) struct Frame {
 pub(super) struct FramedRows {
     pub(super) values: Vec<f32>,
     pub(super) width: usize,
-    /// ‖x‖² of every row.
-    pub(super) squares: Vec<f32>,
+    /// ‖x‖ and ‖x‖² of every row.
+    pub(super) lengths: Vec<(f32, f32)>,
 }
 
 impl Frame {
@@ -61,25 +61,21 @@ impl Frame {
     pub(super) fn rows(&self, points: &Points) -> FramedRows {
         let width = points.width();
         let mut values = vec![0.0; points.values().len()];
-        let mut squares = vec![0.0; points.n_rows()];
-        (
-            values.par_chunks_mut(SHARE * width),
-            points.values().par_chunks(SHARE * width),
-            squares.par_chunks_mut(SHARE),
-        )
-            .into_par_iter()
-            .for_each(|(own, rows, squares)| {
-                let pairs = own.chunks_exact_mut(width).zip(rows.chunks_exact(width)).zip(squares);
-                for ((own, row), square) in pairs {
+        let mut lengths = vec![(0.0, 0.0); points.n_rows()];
+        let rows = points.values().par_chunks(SHARE * width);
+        (values.par_chunks_mut(SHARE * width), rows, lengths.par_chunks_mut(SHARE)).into_par_iter().for_each(
+            |(own, rows, lengths)| {
+                for ((own, row), length) in own.chunks_exact_mut(width).zip(rows.chunks_exact(width)).zip(lengths) {
                     let mut sum = 0.0;
                     for ((y, x), m) in own.iter_mut().zip(row).zip(&self.origin) {
                         *y = ((f64::from(*x) - m) * self.scale) as f32;
                         sum += f64::from(*y) * f64::from(*y);
                     }
-                    *square = sum as f32;
+                    *length = (sum.sqrt() as f32, sum as f32);
                 }
-            });
-        FramedRows { values, width, squares }
+            },
+        );
+        FramedRows { values, width, lengths }
     }
 }
 
@@ -98,13 +94,13 @@ impl Slack {
     }
 
     /// For a row of this length; the share of ‖x‖² is for distances that are turned into scores and back.
-    pub(super) fn of(self, square: f32) -> f32 {
-        self.constant + self.by_length * square.sqrt() + 4.0 * UNIT * square
+    pub(super) fn of(self, (length, square): (f32, f32)) -> f32 {
+        self.constant + self.by_length * length + 4.0 * UNIT * square
     }
 }
 
 /// Mean of every column, summed share by share.
-pub(super) fn column_means(points: &Points) -> Vec<f64> {
+fn column_means(points: &Points) -> Vec<f64> {
     column_sums(points, |_, x| x).into_iter().map(|sum| sum / points.n_rows() as f64).collect()
 }
 

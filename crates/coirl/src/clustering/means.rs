@@ -5,11 +5,9 @@
 //! nearest centre, the first of equals, counting centres moved just before: the rule cannot raise the sum of squares.
 
 use super::distance::{squared_distance, squared_shift};
+use super::frame::SHARE;
 use super::points::Points;
 use rayon::prelude::*;
-
-/// Rows per task.
-const SHARE: usize = 4096;
 
 /// The rows of every cluster.
 pub(super) struct Members {

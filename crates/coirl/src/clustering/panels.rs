@@ -49,10 +49,6 @@ impl Layout {
         self.centres.len().div_ceil(self.group_size)
     }
 
-    pub(super) fn n_centres(&self) -> usize {
-        self.centres.len()
-    }
-
     pub(super) fn group_of(&self, centre: u32) -> usize {
         self.positions[centre as usize] as usize / self.group_size
     }
@@ -188,7 +184,7 @@ impl Panels {
         least: &mut Vec<f32>,
     ) {
         assert_eq!(rows.width, self.width);
-        assert!(listed.iter().all(|&row| (row as usize) < rows.squares.len()));
+        assert!(listed.iter().all(|&row| (row as usize) < rows.lengths.len()));
         least.clear();
         let set_aside = |row| layout.place_in(group, own(row));
         #[cfg(target_arch = "x86_64")]

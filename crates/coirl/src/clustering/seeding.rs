@@ -1,13 +1,14 @@
 //! First guesses: greedy k-means++ (Arthur and Vassilvitskii, SODA 2007, §3).
 //!
 //! Each new centre is a row drawn with probability proportional to D², its squared distance from the centres drawn so far; of
-//! a few drawn candidates the one that lowers Σ D² most is kept. A row x with nearest centre a keeps it beside every candidate
-//! q with ‖q − a‖ ≥ 2 D(x), so that only the rows near a candidate are measured.
+//! a few drawn candidates the one that lowers Σ D² most is kept, judged by a part of the rows where there are many. A row x
+//! with nearest centre a keeps it beside every candidate q with ‖q − a‖ ≥ 2 D(x), so that only the rows near a candidate are
+//! measured.
 //!
 //! Where there are many rows per centre a random sample of them is seeded from: a start need not be more exact than the
 //! iteration that follows. Cost at most n·k·d·candidates, n being the rows of the sample.
 
-use super::candidates::{CANDIDATES, PerCandidate, measure};
+use super::candidates::{CANDIDATES, measure, squared_distance};
 use super::points::Points;
 use crate::error::{Error, Result};
 use crate::random::outcome;
@@ -16,7 +17,11 @@ use rayon::prelude::*;
 use std::ops::ControlFlow;
 
 /// Rows per centre that are seeded from.
-const ROWS_PER_CENTRE: usize = 50;
+const ROWS_PER_CENTRE: usize = 400;
+/// One row in so many judges the candidates, another one each time.
+const JUDGES: usize = 4;
+/// Of fewer rows than this every one judges.
+const FEW: usize = 50_000;
 /// Rows per task.
 const BLOCK: usize = 1024;
 
@@ -32,7 +37,7 @@ pub(super) fn seeds(
     rng: &mut impl Rng,
     tell: &mut dyn FnMut(usize) -> ControlFlow<()>,
 ) -> Result<Vec<f64>> {
-    let sampled = sample(points.n_rows(), number.saturating_mul(rows_per_centre()), rng);
+    let sampled = sample(points.n_rows(), number.saturating_mul(ROWS_PER_CENTRE), rng);
     let whole = sampled.len() == points.n_rows();
     let drawn = Draw::new(points, sampled, scale).centres(number, rng, tell)?;
     let drawn = if drawn.len() < number && !whole {
@@ -45,10 +50,6 @@ pub(super) fn seeds(
         return Err(Error::TooFewDistinctRows { distinct: drawn.len(), clusters: number });
     }
     Ok(drawn.iter().flat_map(|&row| points.row(row as usize)).map(|&x| x.into()).collect())
-}
-
-fn rows_per_centre() -> usize {
-    std::env::var("RPC").ok().and_then(|x| x.parse().ok()).unwrap_or(ROWS_PER_CENTRE)
 }
 
 /// `most` of the rows, ascending; all of them if there are no more.
@@ -86,9 +87,18 @@ struct Block {
     nearest: Vec<u32>,
     /// Σ D².
     total: f64,
-    /// Rows close enough to a candidate to be measured, and what was measured.
+    /// Rows close enough to a candidate to be measured.
     listed: Vec<u32>,
-    measured: Vec<PerCandidate>,
+}
+
+impl Block {
+    /// Lists every `step`-th row from the `start`-th whose D² exceeds the reach of its nearest centre.
+    fn list(&mut self, reach: &[f32], start: usize, step: usize) {
+        let Self { first, squares, nearest, listed, .. } = self;
+        let near = |i: &usize| reach.get(nearest[*i] as usize).is_none_or(|&reach| squares[*i] > reach);
+        listed.clear();
+        listed.extend((start..squares.len()).step_by(step).filter(near).map(|i| (*first + i) as u32));
+    }
 }
 
 impl Draw {
@@ -99,7 +109,7 @@ impl Draw {
         let block = |first: usize| {
             let n = BLOCK.min(sampled.len() - first);
             let (squares, nearest) = (vec![f32::INFINITY; n], vec![0; n]);
-            Block { first, squares, nearest, total: 0.0, listed: Vec::new(), measured: Vec::new() }
+            Block { first, squares, nearest, total: 0.0, listed: Vec::new() }
         };
         let blocks = (0..sampled.len()).step_by(BLOCK).map(block).collect();
         Self { sampled, values, width, blocks, centres: Vec::new(), centre_values: Vec::new() }
@@ -112,20 +122,18 @@ impl Draw {
         rng: &mut impl Rng,
         tell: &mut dyn FnMut(usize) -> ControlFlow<()>,
     ) -> Result<Vec<u32>> {
-        let candidates = CANDIDATES.min(2 + number.ilog2() as usize * 7 / 10);
-        let first = rng.random_range(0..self.sampled.len()) as u32;
-        self.measure(&[first]);
-        self.take(0, first);
+        let candidates = CANDIDATES.min(2 + (number as f64).ln() as usize);
+        self.take(rng.random_range(0..self.sampled.len()) as u32);
         while self.centres.len() < number {
             let total: f64 = self.blocks.iter().map(|block| block.total).sum();
             if !(total > 0.0) {
                 break;
             }
             let drawn: Vec<u32> = (0..candidates).map(|_| self.draw(total, rng)).collect();
-            let gains = self.measure(&drawn);
+            let gains = self.gains(&drawn);
             let better = |best: usize, new: usize| if gains[new] > gains[best] { new } else { best };
             let best = (0..candidates).fold(0, better);
-            self.take(best, drawn[best]);
+            self.take(drawn[best]);
             if tell(self.centres.len()).is_break() {
                 return Err(Error::Interrupted { done: self.centres.len(), total: number });
             }
@@ -145,38 +153,39 @@ impl Draw {
         &self.values[row as usize * self.width..][..self.width]
     }
 
-    /// Measures the rows that these candidates may be nearest to, and says by how much each would lower Σ D².
-    fn measure(&mut self, candidates: &[u32]) -> [f64; CANDIDATES] {
+    /// A quarter of the least squared distance between each centre and these candidates, and a little less: rows closer to
+    /// their centre than its root have no candidate nearer.
+    fn reach(&self, distance: impl Fn(&[f32]) -> f32 + Sync) -> Vec<f32> {
+        let shrunk = 0.25 * (1.0 - 4.0 * self.width as f32 * f32::EPSILON);
+        let centres = self.centre_values.par_chunks_exact(self.width).with_min_len(BLOCK);
+        centres.map(|centre| shrunk * distance(centre)).collect()
+    }
+
+    /// By how much each candidate would lower Σ D² over the rows that judge.
+    fn gains(&mut self, candidates: &[u32]) -> [f64; CANDIDATES] {
         let mut coordinates = vec![[0.0; CANDIDATES]; self.width];
         for lane in 0..CANDIDATES {
             let row = self.row(candidates[lane.min(candidates.len() - 1)]);
             coordinates.iter_mut().zip(row).for_each(|(q, &x)| q[lane] = x);
         }
-        // A quarter of the least squared distance between each centre and a candidate, and a little less.
-        let shrunk = 0.25 * (1.0 - 4.0 * self.width as f32 * f32::EPSILON);
-        let n_centres = self.centres.len();
-        let mut reach = Vec::with_capacity(n_centres);
-        let all: Vec<u32> = (0..n_centres as u32).collect();
-        measure(&self.centre_values, &all, &coordinates, |_, squares| {
-            reach.push(shrunk * squares.into_iter().fold(f32::INFINITY, f32::min));
+        let reach = self.reach(|centre| {
+            let mut least = f32::INFINITY;
+            measure(centre, &[0], &coordinates, |_, squares| least = squares.into_iter().fold(least, f32::min));
+            least
         });
-        let values = &self.values;
+        let judges = if self.sampled.len() < FEW { 1 } else { JUDGES };
+        let (start, values) = (self.centres.len() % judges, &self.values);
         let gains: Vec<[f64; CANDIDATES]> = self
             .blocks
             .par_iter_mut()
             .map(|block| {
-                let Block { first, squares, nearest, listed, measured, .. } = block;
-                listed.clear();
-                measured.clear();
-                let near = |i: &usize| reach.get(nearest[*i] as usize).is_none_or(|&reach| squares[*i] > reach);
-                listed.extend((0..squares.len()).filter(near).map(|i| (*first + i) as u32));
+                block.list(&reach, start, judges);
                 let mut gains = [0.0; CANDIDATES];
-                measure(values, listed, &coordinates, |row, new| {
-                    let square = squares[row as usize - *first];
+                measure(values, &block.listed, &coordinates, |row, new| {
+                    let square = block.squares[row as usize - block.first];
                     for (gain, new) in gains.iter_mut().zip(new) {
                         *gain += f64::from(if new < square { square - new } else { 0.0 });
                     }
-                    measured.push(new);
                 });
                 gains
             })
@@ -184,21 +193,24 @@ impl Draw {
         std::array::from_fn(|lane| gains.iter().map(|gains| gains[lane]).sum())
     }
 
-    /// Makes a measured candidate the next centre.
-    fn take(&mut self, lane: usize, row: u32) {
-        let centre = self.centres.len() as u32;
+    /// Makes a row the next centre.
+    fn take(&mut self, row: u32) {
+        let centre = self.row(row).to_vec();
+        let reach = self.reach(|other| squared_distance(other, &centre));
+        let (number, width, values) = (self.centres.len() as u32, self.width, &self.values);
         self.blocks.par_iter_mut().for_each(|block| {
-            for (&row, measured) in block.listed.iter().zip(&block.measured) {
+            block.list(&reach, 0, 1);
+            for &row in &block.listed {
+                let square = squared_distance(&values[row as usize * width..][..width], &centre);
                 let at = row as usize - block.first;
-                if measured[lane] < block.squares[at] {
-                    block.squares[at] = measured[lane];
-                    block.nearest[at] = centre;
+                if square < block.squares[at] {
+                    block.squares[at] = square;
+                    block.nearest[at] = number;
                 }
             }
             block.total = block.squares.iter().map(|&square| f64::from(square)).sum();
         });
         self.centres.push(row);
-        let own = self.row(row).to_vec();
-        self.centre_values.extend(own);
+        self.centre_values.extend(centre);
     }
 }
