@@ -17,8 +17,8 @@
 
 use super::bootstrap::unwatched;
 use super::progress::{Listener, tell};
-use crate::evaluate::{Interval, check_level};
 use crate::error::{Error, Result};
+use crate::evaluate::{Interval, check_level};
 use crate::learn::{Problem, Settings, Watch, chance, dot, fit};
 use crate::model::Context;
 use crate::random::stream;

@@ -25,12 +25,12 @@
 //! Cost: a round solves two cone programmes and makes 2N plans per entry that has not converged.
 
 use super::feasible::{Cut, Extent, FeasibleSet};
-use crate::evaluate::Interval;
 use super::least_loss::LeastLoss;
 use super::progress::{Listener, tell};
 use super::span::Span;
 use super::support::never_shown;
 use crate::error::{Error, Result, check_length};
+use crate::evaluate::Interval;
 use crate::learn::{Advantage, Problem, dot, norm};
 use crate::mapping::LinearMapping;
 use rayon::prelude::*;

@@ -25,13 +25,13 @@ mod repeats;
 mod span;
 mod support;
 
+pub use crate::evaluate::Interval;
 pub use bootstrap::{Bootstrap, BootstrapSettings, bootstrap};
 pub use bounds::{Bounds, BoundsKind};
 pub use context_helps::{ContextHelps, ContextHelpsSettings, Verdict, context_helps};
 pub use contributions::{Choice, Contributions, Terms};
 pub use demonstrations::{Check, CheckSettings, Finding, Level, Topic, check};
 pub use determined::{Determination, DeterminationSettings, Entry, Reason, determine};
-pub use crate::evaluate::Interval;
 pub use least_loss::LeastLoss;
 pub use progress::Progress;
 pub use support::Support;

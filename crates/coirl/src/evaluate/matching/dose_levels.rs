@@ -8,7 +8,11 @@ pub(super) fn check(levels: &[usize], n_actions: usize) -> Result<()> {
     if levels.is_empty() || combinations == Some(n_actions) {
         return Ok(());
     }
-    Err(Error::shape("dose levels", format!("a product of {n_actions}, one action per combination"), format!("{levels:?}")))
+    Err(Error::shape(
+        "dose levels",
+        format!("a product of {n_actions}, one action per combination"),
+        format!("{levels:?}"),
+    ))
 }
 
 /// Whether two actions are at most one level apart in every dose.

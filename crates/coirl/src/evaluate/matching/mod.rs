@@ -126,7 +126,8 @@ pub fn match_actions(
                 None => unlabelled += 1,
             }
         }
-        let group = |(label, own): (&str, Vec<&Tally>)| GroupAgreement { label: label.into(), agreement: agreement(&own) };
+        let group =
+            |(label, own): (&str, Vec<&Tally>)| GroupAgreement { label: label.into(), agreement: agreement(&own) };
         GroupingAgreement { name: grouping.name.clone(), unlabelled, groups: groups.into_iter().map(group).collect() }
     };
     Ok(Matching {

@@ -56,7 +56,8 @@ pub(super) fn of_patients(decisions: &Decisions<'_>, floor: f64) -> Vec<Tally> {
 
 /// Agreement over these patients, at least one.
 pub(super) fn agreement(patients: &[&Tally], doses: bool, resampling: &Resampling) -> Agreement {
-    let n_actions = patients.iter().filter_map(|tally| tally.actions.keys().last()).max().map_or(0, |&a| a as usize + 1);
+    let n_actions =
+        patients.iter().filter_map(|tally| tally.actions.keys().last()).max().map_or(0, |&a| a as usize + 1);
     let of_actions = |times: &[f64]| {
         let mut sums = vec![ActionTally::default(); n_actions];
         for (tally, times) in patients.iter().zip(times) {
@@ -70,9 +71,11 @@ pub(super) fn agreement(patients: &[&Tally], doses: bool, resampling: &Resamplin
         sums
     };
     let once = of_actions(&vec![1.0; patients.len()]);
-    let majority_action = (1..n_actions).fold(0, |most, a| if once[a].recorded > once[most].recorded { a } else { most });
+    let majority_action =
+        (1..n_actions).fold(0, |most, a| if once[a].recorded > once[most].recorded { a } else { most });
     let estimates = resampling.estimates(patients.len(), |times| {
-        let sum = |of: fn(&Tally) -> f64| patients.iter().zip(times).map(|(tally, times)| times * of(tally)).sum::<f64>();
+        let sum =
+            |of: fn(&Tally) -> f64| patients.iter().zip(times).map(|(tally, times)| times * of(tally)).sum::<f64>();
         let steps = sum(|tally| tally.steps);
         let actions = of_actions(times);
         [

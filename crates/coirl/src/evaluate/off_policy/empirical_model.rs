@@ -116,7 +116,8 @@ impl EmpiricalModel {
 
     /// V of every class: Σ_a π(a) Q(s, a).
     pub(super) fn class_values(&self, q: &[f64]) -> Vec<f64> {
-        let value = |ends: &[usize]| self.entries[ends[0]..ends[1]].iter().map(|&(at, share)| share * q[at as usize]).sum();
+        let value =
+            |ends: &[usize]| self.entries[ends[0]..ends[1]].iter().map(|&(at, share)| share * q[at as usize]).sum();
         self.classes.windows(2).map(value).collect()
     }
 

@@ -7,8 +7,8 @@
 //! Cross-fitted: patients are dealt into folds, and a step is valued by a Q that its patient had no part in. A pair that nobody in
 //! the other folds was seen in has the mean value of its state's recorded actions, and a state never seen there the mean over all
 //! steps: as good as what was done, not worse. Needs no behaviour policy; is as right as the states are Markov, and an extrapolation where the policy
-//! leaves what was done. Sweeps go on until no value moves by more than the tolerance, or to a cap; at discount 1 a policy that goes
-//! round in circles in the record without a way out keeps the value it started with, zero. Cost: distinct transitions per sweep and fold.
+//! leaves what was done. Sweeps go on until no value moves by more than the tolerance, or to a cap; they begin at
+//! the record's mean return, which at discount 1 is kept where the policy goes round in circles in the record without a way out. Cost: distinct transitions per sweep and fold.
 
 use super::empirical_model::{EmpiricalModel, Seen};
 use super::{Record, StepPolicy};
@@ -96,6 +96,8 @@ pub(super) struct FittedQ<'a> {
     model: EmpiricalModel,
     folds: Vec<usize>,
     settings: &'a FittedQSettings,
+    /// Where sweeps begin.
+    mean_return: f64,
     /// Largest change that is none.
     tolerance: f64,
 }
@@ -103,8 +105,10 @@ pub(super) struct FittedQ<'a> {
 impl<'a> FittedQ<'a> {
     pub(super) fn new(record: &'a Record, policy: &StepPolicy, settings: &'a FittedQSettings, seed: u64) -> Self {
         let largest = record.rewards().iter().fold(0.0_f64, |most, r| most.max(r.abs()));
+        let returns: f64 = (0..record.n_episodes()).map(|episode| record.discounted_return(episode)).sum();
         Self {
             record,
+            mean_return: returns / record.n_episodes() as f64,
             model: EmpiricalModel::new(record, policy),
             folds: folds(record.n_patients(), settings.folds, seed),
             settings,
@@ -112,14 +116,16 @@ impl<'a> FittedQ<'a> {
         }
     }
 
-    /// Fits every fold's values on the other folds, where patient p counts `times[p]` times, from those of another fit or from zero.
+    /// Fits every fold's values on the other folds, where patient p counts `times[p]` times, from those of another fit or from
+    /// the mean return.
     pub(super) fn fit(&self, times: &[f64], from: Option<&Fit>) -> Fit {
         let parts = self.model.seen(self.record, &self.folds, self.settings.folds, times);
         let all = self.model.seen(self.record, &vec![0; self.folds.len()], 1, times);
         let mut sweeps = Sweeps { iterations: 0, residual: 0.0, converged: true };
         let mut q = Vec::with_capacity(parts.len());
         for (fold, part) in parts.iter().enumerate() {
-            let mut values = from.map_or_else(|| vec![0.0; self.model.n_values()], |fit| fit.q[fold].clone());
+            let mut values =
+                from.map_or_else(|| vec![self.mean_return; self.model.n_values()], |fit| fit.q[fold].clone());
             let train = if parts.len() == 1 { part.clone() } else { all[0].without(part) };
             let (mut iterations, mut residual) = (0, f64::INFINITY);
             while iterations < self.settings.max_iterations && residual > self.tolerance {

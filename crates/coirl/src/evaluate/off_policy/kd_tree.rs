@@ -152,8 +152,7 @@ mod tests {
             for query in 0..n {
                 let row = |i: usize| &points[i * width..(i + 1) * width];
                 let wanted = |i: usize| i % 5 != query % 5;
-                let distance =
-                    |i: usize| row(i).iter().zip(row(query)).map(|(x, y)| (x - y) * (x - y)).sum::<f64>();
+                let distance = |i: usize| row(i).iter().zip(row(query)).map(|(x, y)| (x - y) * (x - y)).sum::<f64>();
                 let mut expected: Vec<usize> = (0..n).filter(|&i| wanted(i)).collect();
                 expected.sort_by(|&a, &b| distance(a).total_cmp(&distance(b)).then(a.cmp(&b)));
                 expected.truncate(k);

@@ -61,8 +61,15 @@ impl Ratios {
         if largest == 0.0 {
             return 0.0;
         }
-        let (sum, squares) = ratios().map(|r| r / largest).fold((0.0, 0.0), |(sum, squares), r| (sum + r, squares + r * r));
+        let (sum, squares) =
+            ratios().map(|r| r / largest).fold((0.0, 0.0), |(sum, squares), r| (sum + r, squares + r * r));
         sum * sum / squares
+    }
+
+    /// Σ ρ / n.
+    pub(super) fn mean(&self, record: &Record) -> f64 {
+        let sum: f64 = (0..record.n_episodes()).map(|episode| self.of_episode(record, episode)).sum();
+        sum / record.n_episodes() as f64
     }
 
     /// Σ over episodes of times × ρ_t, for every time up to the longest episode, ended ones included.

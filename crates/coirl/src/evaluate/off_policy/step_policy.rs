@@ -2,9 +2,9 @@
 //! patient's context, because nothing else is ever asked of it.
 
 use super::Record;
+use crate::error::check_length;
 use crate::error::{Error, Result};
 use crate::evaluate::recorded_steps::{check_actions, check_probabilities};
-use crate::error::check_length;
 use crate::model::Pairs;
 use crate::plan::Policy;
 use crate::plan::evaluate::stage_distributions;

@@ -23,7 +23,8 @@ pub(super) fn value(record: &Record, ratios: &Ratios, values: &StepValues, times
         let mut before = 1.0 / episodes;
         for (step, total) in record.steps(episode).zip(&totals) {
             let weight = ratios.at(step) / total;
-            sum += scale * (before * values.of_state[step] + weight * (record.rewards()[step] - values.of_action[step]));
+            sum +=
+                scale * (before * values.of_state[step] + weight * (record.rewards()[step] - values.of_action[step]));
             before = weight;
             scale *= record.discount();
         }
