@@ -169,9 +169,9 @@ fn coverage(ward: &Clinicians, stays: usize, resamples: usize, repetitions: usiz
     );
     println!("|---|---|---|---|---|---|---|---|---|");
     let mixed = mixture(ward, 0.5)?;
-    for (name, policy) in [("optimal", &ward.optimal), ("half optimal, half clinicians", &mixed)] {
-        let truth = ward.truth(policy)?;
-        for estimated in [false, true] {
+    for estimated in [false, true] {
+        for (name, policy) in [("optimal", &ward.optimal), ("half optimal, half clinicians", &mixed)] {
+            let truth = ward.truth(policy)?;
             let mut assessments = Vec::with_capacity(repetitions);
             for repetition in 0..repetitions as u64 {
                 let record = ward.record(stays, 100 + repetition)?;
