@@ -2,8 +2,8 @@
 //!
 //! Importance weights mislead long before they fail: with few effective stays their mean is that of a handful of patients, and its bootstrap
 //! interval knows nothing of the stays that are missing. Every estimator that rests on them is therefore refused below an effective
-//! sample size, or where the behaviour policy they divide by is not calibrated. Fitted Q evaluation is refused where too much of the policy was never tried
-//! or its sweeps did not settle. Intervals resample patients, fit Q again for each resample (starting from the values of the whole
+//! sample size, where the mean weight is far from its expectation of 1, or where the behaviour policy they divide by is not calibrated; every estimator that uses Q, where its sweeps did not settle. All are refused
+//! where too much of the policy was never tried: weights leave such actions out, Q makes them up. Intervals resample patients, fit Q again for each resample (starting from the values of the whole
 //! record) and keep the behaviour policy as it is; they show spread, not bias. Cost: fits of Q for every fold and resample.
 
 use super::behaviour::Behaviour;
@@ -22,9 +22,12 @@ use crate::evaluate::resampling::{Estimate, Resampling};
 pub struct AssessmentSettings {
     /// Effective stays below which estimators with importance weights are refused.
     pub least_effective_sample_size: f64,
+    /// Distance of the mean weight from 1 above which they are refused: it is 1 in expectation, and with 100 effective stays off by 0.1 from chance
+    /// (one standard deviation). Far below 1 the policy's likely stays are missing from the record, whatever the effective sample size.
+    pub most_weight_bias: f64,
     /// Calibration error of the behaviour policy, beyond chance, above which they are refused as well.
     pub most_calibration_error: f64,
-    /// Share of the policy on actions never recorded in their state above which fitted Q evaluation and what builds on it are refused.
+    /// Share of the policy on actions never recorded in their state above which everything is refused.
     pub most_unseen: f64,
     /// The same above which there is a warning.
     pub warn_unseen: f64,
@@ -40,6 +43,7 @@ impl Default for AssessmentSettings {
     fn default() -> Self {
         Self {
             least_effective_sample_size: 100.0,
+            most_weight_bias: 0.25,
             most_calibration_error: 0.05,
             most_unseen: 0.1,
             warn_unseen: 0.01,
@@ -59,6 +63,7 @@ impl AssessmentSettings {
         }
         for (name, limit) in [
             ("least_effective_sample_size", self.least_effective_sample_size),
+            ("most_weight_bias", self.most_weight_bias),
             ("most_calibration_error", self.most_calibration_error),
             ("most_unseen", self.most_unseen),
             ("warn_unseen", self.warn_unseen),
@@ -125,6 +130,8 @@ pub struct Assessment {
     pub weighted_doubly_robust: Outcome,
     /// (Σρ)²/Σρ² over episodes.
     pub effective_sample_size: f64,
+    /// Σρ/n; 1 in expectation with the true behaviour policy and no cap.
+    pub mean_weight: f64,
     /// Episodes in which a weight was capped.
     pub capped_episodes: usize,
     /// Mean probability of doing what was never recorded in the state.
@@ -184,19 +191,30 @@ pub fn assess(
         }
     });
     let effective_sample_size = ratios.effective_sample_size(record);
+    let mean_weight = ratios.mean(record);
     let unseen = support::unseen_share(record, policy);
-    let weights = doubts_of_weights(behaviour, effective_sample_size, settings);
-    let model = doubts_of_model(unseen, &fit.sweeps, settings);
-    let both = weights.clone().or_else(|| model.clone());
+    let support = doubts_of_support(unseen, settings);
+    let of_weights: Vec<String> = [
+        doubts_of_sample_size(effective_sample_size, settings),
+        doubts_of_mean_weight(mean_weight, settings),
+        doubts_of_behaviour(behaviour, settings),
+        support.clone(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let of_fit: Vec<String> = [support, doubts_of_sweeps(&fit.sweeps)].into_iter().flatten().collect();
+    let of_both: Vec<String> = of_weights.iter().cloned().chain(doubts_of_sweeps(&fit.sweeps)).collect();
     let [plain, weighted, per_decision, q, doubly_robust, weighted_doubly_robust] = estimates;
     Ok(Assessment {
-        importance_sampling: outcome(plain, weights.as_deref()),
-        weighted: outcome(weighted, weights.as_deref()),
-        per_decision: outcome(per_decision, weights.as_deref()),
-        fitted_q: outcome(q, model.as_deref()),
-        doubly_robust: outcome(doubly_robust, both.as_deref()),
-        weighted_doubly_robust: outcome(weighted_doubly_robust, both.as_deref()),
+        importance_sampling: outcome(plain, &of_weights),
+        weighted: outcome(weighted, &of_weights),
+        per_decision: outcome(per_decision, &of_weights),
+        fitted_q: outcome(q, &of_fit),
+        doubly_robust: outcome(doubly_robust, &of_both),
+        weighted_doubly_robust: outcome(weighted_doubly_robust, &of_both),
         effective_sample_size,
+        mean_weight,
         capped_episodes: ratios.capped,
         unseen,
         sweeps: fit.sweeps,
@@ -204,46 +222,63 @@ pub fn assess(
     })
 }
 
-fn outcome(estimate: Estimate, doubt: Option<&str>) -> Outcome {
-    match doubt {
-        Some(reason) => Outcome::Refused { reason: reason.into() },
-        None if !estimate.value.is_finite() => Outcome::Refused {
-            reason: "no recorded stay could have come from this policy; soften it towards what was done".into(),
-        },
-        None => Outcome::Estimated { value: estimate.value, interval: estimate.interval },
+fn outcome(estimate: Estimate, doubts: &[String]) -> Outcome {
+    if !doubts.is_empty() {
+        Outcome::Refused { reason: doubts.join("; ") }
+    } else if !estimate.value.is_finite() {
+        let reason = "no recorded stay could have come from this policy: soften it towards what was done";
+        Outcome::Refused { reason: reason.into() }
+    } else {
+        Outcome::Estimated { value: estimate.value, interval: estimate.interval }
     }
 }
 
-fn doubts_of_weights(behaviour: &Behaviour, effective: f64, settings: &AssessmentSettings) -> Option<String> {
+fn doubts_of_sample_size(effective: f64, settings: &AssessmentSettings) -> Option<String> {
     let least = settings.least_effective_sample_size;
-    if effective < least {
-        return Some(format!(
-            "the weights leave {effective:.1} effective stays, fewer than {least}; soften the policy towards what was done, \
-             or record more stays"
-        ));
-    }
-    let (excess, most) = (behaviour.calibration().excess(), settings.most_calibration_error);
-    (excess > most).then(|| {
+    (effective < least).then(|| {
         format!(
-            "the behaviour policy's calibration error is {excess:.3} beyond chance, more than {most}; estimate it by finer \
-             states or other covariates"
+            "the weights leave {effective:.1} effective stays, fewer than {least}: soften the policy towards what was done, or \
+             record more stays"
         )
     })
 }
 
-fn doubts_of_model(unseen: f64, sweeps: &Sweeps, settings: &AssessmentSettings) -> Option<String> {
+fn doubts_of_mean_weight(mean: f64, settings: &AssessmentSettings) -> Option<String> {
+    let most = settings.most_weight_bias;
+    (!((mean - 1.0).abs() <= most)).then(|| {
+        format!(
+            "the mean weight is {mean:.3}, further from 1 than {most}: stays that the policy makes likely are missing from the record or \
+             the behaviour policy is wrong; soften the policy towards what was done, or shorten the stays"
+        )
+    })
+}
+
+fn doubts_of_behaviour(behaviour: &Behaviour, settings: &AssessmentSettings) -> Option<String> {
+    let (excess, most) = (behaviour.calibration().excess(), settings.most_calibration_error);
+    (excess > most).then(|| {
+        format!(
+            "the behaviour policy's calibration error is {excess:.3} beyond chance, more than {most}: estimate it by finer states \
+             or other covariates"
+        )
+    })
+}
+
+fn doubts_of_support(unseen: f64, settings: &AssessmentSettings) -> Option<String> {
     let most = settings.most_unseen;
-    if unseen > most {
-        return Some(format!(
-            "{:.1} % of the policy is on actions never recorded in their state, more than {} %; keep the policy to recorded \
-             actions, or use coarser states",
+    (unseen > most).then(|| {
+        format!(
+            "{:.1} % of the policy is on actions never recorded in their state, more than {} %: keep it to recorded actions, or use \
+             coarser states",
             100.0 * unseen,
             100.0 * most
-        ));
-    }
+        )
+    })
+}
+
+fn doubts_of_sweeps(sweeps: &Sweeps) -> Option<String> {
     (!sweeps.converged).then(|| {
         format!(
-            "fitted Q evaluation still moved by {:.1e} after {} sweeps; allow more, or use a discount below 1",
+            "fitted Q evaluation still moved by {:.1e} after {} sweeps: allow more, or use a discount below 1",
             sweeps.residual, sweeps.iterations
         )
     })

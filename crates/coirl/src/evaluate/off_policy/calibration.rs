@@ -41,18 +41,18 @@ pub struct Calibration {
     pub noise: f64,
     /// −ln b(recorded action), mean over steps.
     pub log_loss: f64,
-    /// The same of predicting every step by the other patients' overall shares of actions.
+    /// The same of predicting every step by the other folds' overall shares of actions.
     pub overall_log_loss: f64,
 }
 
 impl Calibration {
-    /// `overall` are shares [patient, action].
+    /// `overall` are shares [step, action].
     pub(super) fn of(record: &Record, policy: &StepPolicy, overall: &[f64]) -> Self {
         let (mut sums, mut taken, mut variances, mut counts) = ([0.0; BINS], [0.0; BINS], [0.0; BINS], [0_usize; BINS]);
         let (mut log_loss, mut overall_log_loss) = (0.0, 0.0);
         let n = record.n_actions();
-        for (step, patient) in record.patient_of_steps().into_iter().enumerate() {
-            let action = record.actions()[step] as usize;
+        for (step, &action) in record.actions().iter().enumerate() {
+            let action = action as usize;
             for (a, &p) in policy.row(step).iter().enumerate() {
                 let bin = ((p * BINS as f64) as usize).min(BINS - 1);
                 sums[bin] += p;
@@ -62,7 +62,7 @@ impl Calibration {
                 counts[bin] += 1;
             }
             log_loss -= policy.row(step)[action].ln();
-            overall_log_loss -= overall[patient * n + action].ln();
+            overall_log_loss -= overall[step * n + action].ln();
         }
         let steps = record.n_steps() as f64;
         let mean = |sum: f64, count: usize| if count == 0 { 0.0 } else { sum / count as f64 };

@@ -26,3 +26,20 @@ pub(super) fn value(record: &Record, ratios: &Ratios, values: &StepValues, times
     }
     sum / episodes
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::enumerated::Enumerated;
+    use super::*;
+
+    #[test]
+    fn a_wrong_q_leaves_the_expectation_alone() -> crate::Result<()> {
+        let all = Enumerated::new()?;
+        let times = vec![1.0; all.record.n_patients()];
+        let found = value(&all.record, &all.ratios, &all.wrong_values(), &times);
+        assert!((found - Enumerated::truth()).abs() < 1e-12, "{found} instead of {}", Enumerated::truth());
+        // By Q alone it would be far off.
+        assert!((all.wrong_values().at_start(&all.record, &times) - Enumerated::truth()).abs() > 0.5);
+        Ok(())
+    }
+}

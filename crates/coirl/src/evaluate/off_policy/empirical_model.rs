@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 /// The next class of the last step of an episode.
 const END: u32 = u32::MAX;
 
-/// Places of values: one per pair seen, then one per state seen for the actions that nobody took there.
+/// Places of values: one per pair seen, one per state seen for the actions that nobody took there, and one for the mean over all steps.
 #[derive(Debug)]
 pub(super) struct EmpiricalModel {
     pub(super) pair_of_step: Vec<u32>,
@@ -23,6 +23,8 @@ pub(super) struct EmpiricalModel {
     pub(super) transitions: Vec<usize>,
     /// Class that each transition leads to.
     pub(super) next_class: Vec<u32>,
+    /// First class of each state seen, and the number of classes.
+    state_classes: Vec<usize>,
     /// First entry of each class, and the number of entries.
     classes: Vec<usize>,
     /// Place of a value and its probability.
@@ -69,9 +71,12 @@ impl EmpiricalModel {
             of_state.then_with(|| compare(policy.row(a), policy.row(b)))
         });
         let (mut classes, mut entries) = (vec![0], Vec::new());
+        let mut state_classes = vec![0; states.len() + 1];
         for member in members {
             let state = record.states()[member] as usize;
-            let unseen = pairs.len() + states.partition_point(|&first| pairs[first] / n_actions < state);
+            let place = states.partition_point(|&first| pairs[first] / n_actions < state);
+            state_classes[place + 1] += 1;
+            let unseen = pairs.len() + place;
             let mut rest = 0.0;
             for (action, &share) in policy.row(member).iter().enumerate().filter(|(_, share)| **share > 0.0) {
                 match pairs.binary_search(&(state * n_actions + action)) {
@@ -84,6 +89,7 @@ impl EmpiricalModel {
             }
             classes.push(entries.len());
         }
+        (0..states.len()).for_each(|place| state_classes[place + 1] += state_classes[place]);
         states.push(pairs.len());
         let mut next = vec![END; record.n_steps()];
         for episode in 0..record.n_episodes() {
@@ -102,23 +108,43 @@ impl EmpiricalModel {
         }
         (0..pairs.len()).for_each(|place| transitions[place + 1] += transitions[place]);
         transition_of_step.iter_mut().for_each(|rank| *rank = place_of[*rank as usize]);
-        Self { pair_of_step, class_of_step, transition_of_step, states, transitions, next_class, classes, entries }
+        Self {
+            pair_of_step,
+            class_of_step,
+            transition_of_step,
+            states,
+            transitions,
+            next_class,
+            state_classes,
+            classes,
+            entries,
+        }
     }
 
     pub(super) fn n_pairs(&self) -> usize {
         self.transitions.len() - 1
     }
 
-    /// Values that there are: of pairs, and of states for what nobody did there.
+    /// Values that there are.
     pub(super) fn n_values(&self) -> usize {
-        self.n_pairs() + self.states.len() - 1
+        self.n_pairs() + self.states.len()
     }
 
     /// V of every class: Σ_a π(a) Q(s, a).
     pub(super) fn class_values(&self, q: &[f64]) -> Vec<f64> {
-        let value =
-            |ends: &[usize]| self.entries[ends[0]..ends[1]].iter().map(|&(at, share)| share * q[at as usize]).sum();
-        self.classes.windows(2).map(value).collect()
+        (0..self.classes.len() - 1).map(|class| self.class_value(q, class)).collect()
+    }
+
+    /// Brings V of the classes of one state up to date.
+    pub(super) fn refresh(&self, q: &[f64], state: usize, class_values: &mut [f64]) {
+        for class in self.state_classes[state]..self.state_classes[state + 1] {
+            class_values[class] = self.class_value(q, class);
+        }
+    }
+
+    fn class_value(&self, q: &[f64], class: usize) -> f64 {
+        let entries = &self.entries[self.classes[class]..self.classes[class + 1]];
+        entries.iter().map(|&(at, share)| share * q[at as usize]).sum()
     }
 
     /// V at a step, of class values.

@@ -7,8 +7,8 @@
 //! Cross-fitted: patients are dealt into folds, and a step is valued by a Q that its patient had no part in. A pair that nobody in
 //! the other folds was seen in has the mean value of its state's recorded actions, and a state never seen there the mean over all
 //! steps: as good as what was done, not worse. Needs no behaviour policy; is as right as the states are Markov, and an extrapolation where the policy
-//! leaves what was done. Sweeps go on until no value moves by more than the tolerance, or to a cap; at discount 1 a policy that goes
-//! round in circles in the record without a way out keeps the value it started with, zero. Cost: distinct transitions per sweep and fold.
+//! leaves what was done. Sweeps (Gauss–Seidel, state after state) go on until no value moves by more than the tolerance, or to a cap; they begin at
+//! the record's mean return, which at discount 1 is kept where the policy goes round in circles in the record without a way out. Cost: distinct transitions per sweep and fold.
 
 use super::empirical_model::{EmpiricalModel, Seen};
 use super::{Record, StepPolicy};
@@ -96,6 +96,8 @@ pub(super) struct FittedQ<'a> {
     model: EmpiricalModel,
     folds: Vec<usize>,
     settings: &'a FittedQSettings,
+    /// Where sweeps begin.
+    mean_return: f64,
     /// Largest change that is none.
     tolerance: f64,
 }
@@ -103,8 +105,10 @@ pub(super) struct FittedQ<'a> {
 impl<'a> FittedQ<'a> {
     pub(super) fn new(record: &'a Record, policy: &StepPolicy, settings: &'a FittedQSettings, seed: u64) -> Self {
         let largest = record.rewards().iter().fold(0.0_f64, |most, r| most.max(r.abs()));
+        let returns: f64 = (0..record.n_episodes()).map(|episode| record.discounted_return(episode)).sum();
         Self {
             record,
+            mean_return: returns / record.n_episodes() as f64,
             model: EmpiricalModel::new(record, policy),
             folds: folds(record.n_patients(), settings.folds, seed),
             settings,
@@ -112,18 +116,21 @@ impl<'a> FittedQ<'a> {
         }
     }
 
-    /// Fits every fold's values on the other folds, where patient p counts `times[p]` times, from those of another fit or from zero.
+    /// Fits every fold's values on the other folds, where patient p counts `times[p]` times, from those of another fit or from
+    /// the mean return.
     pub(super) fn fit(&self, times: &[f64], from: Option<&Fit>) -> Fit {
         let parts = self.model.seen(self.record, &self.folds, self.settings.folds, times);
         let all = self.model.seen(self.record, &vec![0; self.folds.len()], 1, times);
         let mut sweeps = Sweeps { iterations: 0, residual: 0.0, converged: true };
         let mut q = Vec::with_capacity(parts.len());
         for (fold, part) in parts.iter().enumerate() {
-            let mut values = from.map_or_else(|| vec![0.0; self.model.n_values()], |fit| fit.q[fold].clone());
+            let mut values =
+                from.map_or_else(|| vec![self.mean_return; self.model.n_values()], |fit| fit.q[fold].clone());
             let train = if parts.len() == 1 { part.clone() } else { all[0].without(part) };
+            let mut class_values = self.model.class_values(&values);
             let (mut iterations, mut residual) = (0, f64::INFINITY);
             while iterations < self.settings.max_iterations && residual > self.tolerance {
-                residual = self.sweep(&train, &mut values);
+                residual = self.sweep(&train, &mut values, &mut class_values);
                 iterations += 1;
             }
             sweeps.iterations = sweeps.iterations.max(iterations);
@@ -134,10 +141,10 @@ impl<'a> FittedQ<'a> {
         Fit { q, sweeps }
     }
 
-    /// Q of every pair from the V of the last sweep; the largest change, not a number where nothing at all was seen.
-    fn sweep(&self, seen: &Seen, q: &mut [f64]) -> f64 {
+    /// Q of every pair, state after state from the newest V; the largest change, not a number where nothing at all was seen.
+    fn sweep(&self, seen: &Seen, q: &mut [f64], class_values: &mut [f64]) -> f64 {
         let model = &self.model;
-        let class_values = model.class_values(q);
+        let (n_pairs, last) = (model.n_pairs(), q.len() - 1);
         let (mut change, mut all_sum, mut all_times) = (0.0_f64, 0.0, 0.0);
         let mut move_to = |place: &mut f64, value: f64| {
             // `max` would lose what is not a number.
@@ -145,31 +152,25 @@ impl<'a> FittedQ<'a> {
             change = if step > change || step.is_nan() { step } else { change };
             *place = value;
         };
-        let n_pairs = model.n_pairs();
-        let (of_pairs, of_states) = q.split_at_mut(n_pairs);
-        let mut means = vec![f64::NAN; of_states.len()];
         for (state, ends) in model.states.windows(2).enumerate() {
+            let pairs = ends[0]..ends[1];
             let (mut sum, mut times) = (0.0, 0.0);
-            for pair in (ends[0]..ends[1]).filter(|&pair| seen.pairs[pair] > 0.0) {
+            for pair in pairs.clone().filter(|&pair| seen.pairs[pair] > 0.0) {
                 let transitions = model.transitions[pair]..model.transitions[pair + 1];
                 let later: f64 =
                     transitions.map(|at| seen.transitions[at] * class_values[model.next_class[at] as usize]).sum();
                 let target = seen.rewards[pair] + self.record.discount() * later;
-                move_to(&mut of_pairs[pair], target / seen.pairs[pair]);
+                move_to(&mut q[pair], target / seen.pairs[pair]);
                 sum += target;
                 times += seen.pairs[pair];
             }
             (all_sum, all_times) = (all_sum + sum, all_times + times);
-            if times > 0.0 {
-                means[state] = sum / times;
-            }
+            let mean = if times > 0.0 { sum / times } else { q[last] };
+            pairs.filter(|&pair| !(seen.pairs[pair] > 0.0)).for_each(|pair| move_to(&mut q[pair], mean));
+            move_to(&mut q[n_pairs + state], mean);
+            model.refresh(q, state, class_values);
         }
-        for (state, ends) in model.states.windows(2).enumerate() {
-            let mean = if means[state].is_nan() { all_sum / all_times } else { means[state] };
-            let unseen = (ends[0]..ends[1]).filter(|&pair| !(seen.pairs[pair] > 0.0));
-            unseen.for_each(|pair| move_to(&mut of_pairs[pair], mean));
-            move_to(&mut of_states[state], mean);
-        }
+        move_to(&mut q[last], all_sum / all_times);
         change
     }
 
@@ -186,5 +187,37 @@ impl<'a> FittedQ<'a> {
             }
         }
         values
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Episode;
+    use super::*;
+
+    #[test]
+    fn a_patient_has_no_part_in_its_own_values() -> Result<()> {
+        let record = |reward: f64| {
+            let stay = |patient: u64| {
+                let last = if patient == 3 { reward } else { patient as f64 };
+                let action = (patient % 2) as u32;
+                Episode { patient, states: vec![0, 1], actions: vec![action, 1 - action], rewards: vec![0.0, last] }
+            };
+            Record::new(2, 2, 1.0, (0..8).map(stay).collect())
+        };
+        let (one, other) = (record(0.0)?, record(100.0)?);
+        let settings = FittedQSettings { folds: 4, ..FittedQSettings::default() };
+        let values = |record: &Record| {
+            let fitted_q = FittedQ::new(record, &StepPolicy::uniform(record), &settings, 1);
+            fitted_q.step_values(&fitted_q.fit(&vec![1.0; record.n_patients()], None))
+        };
+        let (one, other) = (values(&one), values(&other));
+        // Its own steps are 6 and 7.
+        for step in [6, 7] {
+            assert!((one.of_state[step] - other.of_state[step]).abs() < 1e-3);
+            assert!((one.of_action[step] - other.of_action[step]).abs() < 1e-3);
+        }
+        assert!((0..16).filter(|&step| (one.of_state[step] - other.of_state[step]).abs() > 1.0).count() >= 12);
+        Ok(())
     }
 }

@@ -14,6 +14,8 @@ mod behaviour;
 mod calibration;
 mod doubly_robust;
 mod empirical_model;
+#[cfg(test)]
+mod enumerated;
 mod fitted_q;
 mod importance_sampling;
 mod kd_tree;

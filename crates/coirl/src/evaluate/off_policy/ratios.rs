@@ -66,6 +66,12 @@ impl Ratios {
         sum * sum / squares
     }
 
+    /// Σ ρ / n.
+    pub(super) fn mean(&self, record: &Record) -> f64 {
+        let sum: f64 = (0..record.n_episodes()).map(|episode| self.of_episode(record, episode)).sum();
+        sum / record.n_episodes() as f64
+    }
+
     /// Σ over episodes of times × ρ_t, for every time up to the longest episode, ended ones included.
     pub(super) fn totals(&self, record: &Record, times: &[f64]) -> Vec<f64> {
         let mut totals = vec![0.0; record.longest()];

@@ -1,20 +1,19 @@
-//! Actions that the other patients took in the state of each step.
+//! Actions that patients of the other folds took in the state of each step.
 
 use super::Record;
 use std::collections::HashMap;
 
 /// Row-major [step, action]. Cost: steps × actions.
-pub(super) fn state_counts(record: &Record) -> Vec<f64> {
+pub(super) fn state_counts(record: &Record, fold_of_steps: &[usize]) -> Vec<f64> {
     let n = record.n_actions();
     let all = record.pair_counts();
-    let patients = record.patient_of_steps();
     let pair = |step: usize| record.states()[step] as usize * n + record.actions()[step] as usize;
     let mut own: HashMap<(usize, usize), u32> = HashMap::new();
-    (0..record.n_steps()).for_each(|step| *own.entry((patients[step], pair(step))).or_default() += 1);
+    (0..record.n_steps()).for_each(|step| *own.entry((fold_of_steps[step], pair(step))).or_default() += 1);
     let mut counts = Vec::with_capacity(record.n_steps() * n);
     for step in 0..record.n_steps() {
         let first = record.states()[step] as usize * n;
-        let others = |pair: usize| all[pair] - own.get(&(patients[step], pair)).copied().unwrap_or(0);
+        let others = |pair: usize| all[pair] - own.get(&(fold_of_steps[step], pair)).copied().unwrap_or(0);
         counts.extend((first..first + n).map(|pair| f64::from(others(pair))));
     }
     counts
@@ -26,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_patient_is_not_among_its_own_predictors() {
+    fn a_fold_is_not_among_its_own_predictors() {
         let stay = |patient, states: &[u32], actions: &[u32]| Episode {
             patient,
             states: states.to_vec(),
@@ -35,8 +34,7 @@ mod tests {
         };
         let stays = vec![stay(8, &[0, 0, 1], &[1, 0, 1]), stay(3, &[0, 1], &[1, 0]), stay(8, &[0], &[1])];
         let record = Record::new(2, 2, 1.0, stays).unwrap_or_else(|e| panic!("{e}"));
-        // Patient 8 has two stays, of which neither counts for the other.
         let expected = [[0.0, 1.0], [0.0, 1.0], [1.0, 0.0], [1.0, 2.0], [0.0, 1.0], [0.0, 1.0]];
-        assert_eq!(state_counts(&record), expected.concat());
+        assert_eq!(state_counts(&record, &[1, 1, 1, 0, 0, 1]), expected.concat());
     }
 }

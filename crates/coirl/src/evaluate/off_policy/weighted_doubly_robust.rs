@@ -31,3 +31,27 @@ pub(super) fn value(record: &Record, ratios: &Ratios, values: &StepValues, times
     }
     sum
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::enumerated::Enumerated;
+    use super::*;
+
+    /// With every stay in its due number the weights of each time sum to what they should.
+    #[test]
+    fn on_the_whole_population_a_wrong_q_does_no_harm() -> crate::Result<()> {
+        let all = Enumerated::new()?;
+        let found = value(&all.record, &all.ratios, &all.wrong_values(), &vec![1.0; all.record.n_patients()]);
+        assert!((found - Enumerated::truth()).abs() < 1e-12, "{found} instead of {}", Enumerated::truth());
+        Ok(())
+    }
+
+    #[test]
+    fn a_patient_drawn_twice_counts_as_two() -> crate::Result<()> {
+        let all = Enumerated::new()?;
+        let n = all.record.n_patients();
+        let found = |times: f64| value(&all.record, &all.ratios, &all.wrong_values(), &vec![times; n]);
+        assert!((found(2.0) - found(1.0)).abs() < 1e-12);
+        Ok(())
+    }
+}
