@@ -7,7 +7,7 @@ use coirl::cohort::synthetic::{
 };
 use coirl::domains::{Inadmissible, Patient, Sepsis};
 use coirl::evaluate::plan_mapping;
-use coirl::model::{ActionId, Context};
+use coirl::model::{ActionId, Context, StateId};
 use coirl::plan::{ManyOptions, Policy, evaluate};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -424,14 +424,26 @@ fn carried_policies_have_their_exact_worth() {
     near(carried.policy.value, patients.iter().map(value).sum::<f64>() / n, 1e-9);
     assert_eq!((carried.policy.survival, carried.policy.unknown), (0.0, 1.0));
 
-    // The row of admission is read by itself: who takes every patient's first row for another state acts so once.
+    // The row of admission shows the patient's own coma scale, and what is done on it is done once.
     let admission = |rows: &[Row]| Ok(rows.iter().map(|row| usize::from(row[at("GCS")] == 15.0)).collect::<Vec<_>>());
     let split = test.assignment(Draws { per_state: 8, seed: 3 }, admission).unwrap();
     for (i, patient) in patients.iter().enumerate() {
         assert_eq!(split.of_admission(i), [(usize::from(patient.fields[5] == 15.0), 1.0)]);
     }
-    let total = |shares: &[(usize, f64)]| shares.iter().map(|share| share.1).sum::<f64>();
-    assert!((0..N_CLUSTERS as u32).all(|s| total(split.of_state(coirl::model::StateId(s))) == 1.0));
+    let mut shares = vec![0.0; simulator.pairs().len()];
+    for (s, row) in shares.chunks_exact_mut(25).enumerate() {
+        let of_state = split.of_state(StateId(s as u32));
+        of_state.iter().for_each(|&(k, share)| row[5 * k] = share);
+        row[0] += if s < N_CLUSTERS { 0.0 } else { 1.0 };
+    }
+    let later = Policy::stochastic(simulator.pairs(), shares).unwrap();
+    let value = |(i, patient): (usize, &Patient)| {
+        let reward = mdp.reward(&truth.mapping().weights(&patient.context).unwrap()).unwrap();
+        let q = evaluate::q_values(&mdp, &reward, &evaluate::values(&mdp, &reward, &later).unwrap()).unwrap();
+        q[25 * patient.start.index() + 5 * split.of_admission(i)[0].0]
+    };
+    let carried = test.carried_back(&split, |_| Ok(FittedPolicy::Actions(vec![ActionId(0), ActionId(5)]))).unwrap();
+    near(carried.policy.value, patients.iter().enumerate().map(value).sum::<f64>() / n, 1e-9);
 }
 
 #[test]
