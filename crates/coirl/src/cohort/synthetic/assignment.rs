@@ -6,7 +6,7 @@
 
 use super::columns::Row;
 use super::emission::{Bloc, Streams};
-use super::truth::Truth;
+use super::test_patients::TestPatients;
 use crate::domains::Patient;
 use crate::domains::sepsis::N_CLUSTERS;
 use crate::error::{Error, Result, check_length};
@@ -74,28 +74,21 @@ impl Assignment {
     }
 }
 
-impl Truth {
+impl TestPatients<'_> {
     /// Draws rows and has them assigned, thousands at a time. Rows have fields and measurements; the fields are those of the patients in turn.
     /// Identifiers, outcomes and the doses that are about to be chosen are empty: a state that needs them is not known when acting.
-    pub fn assignment(
-        &self,
-        patients: &[Patient],
-        draws: Draws,
-        mut assign: impl FnMut(&[Row]) -> Result<Vec<usize>>,
-    ) -> Result<Assignment> {
+    pub fn assignment(&self, draws: Draws, mut assign: impl FnMut(&[Row]) -> Result<Vec<usize>>) -> Result<Assignment> {
         if draws.per_state == 0 {
             let reason = "expected at least 1 row for each state";
             return Err(Error::InvalidSetting { name: "per_state", value: "0".into(), reason });
         }
-        if patients.is_empty() {
-            return Err(Error::shape("patients", "at least 1", 0));
-        }
+        let (patients, emission) = (self.patients(), self.truth().emission());
         let later = |s: usize, draw: usize, streams: &mut Streams| {
             let patient = &patients[(s * draws.per_state + draw) % patients.len()];
-            self.emission().row(patient, StateId(s as u32), Bloc::Later, streams)
+            emission.row(patient, StateId(s as u32), Bloc::Later, streams)
         };
         let first = |i: usize, _: usize, streams: &mut Streams| {
-            self.emission().row(&patients[i], patients[i].start, Bloc::First, streams)
+            emission.row(&patients[i], patients[i].start, Bloc::First, streams)
         };
         let later = shares(N_CLUSTERS, draws, "assigned state", later, &mut assign)?;
         let first = shares(patients.len(), draws, "assigned admission", first, &mut assign)?;

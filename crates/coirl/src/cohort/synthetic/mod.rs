@@ -27,11 +27,15 @@ mod outcome;
 mod practice;
 mod settings;
 mod stay;
+mod test_patients;
 mod truth;
+mod worth;
 
 pub use assignment::{Assignment, Draws};
-pub use carried_back::{CarriedBack, FittedPolicy, Worth};
+pub use carried_back::{CarriedBack, FittedPolicy};
 pub use columns::{N_COLUMNS, Row};
 pub use settings::{Clinician, Synthetic};
 pub use stay::SyntheticStay;
+pub use test_patients::{TestPatients, Yardsticks};
 pub use truth::Truth;
+pub use worth::Worth;
