@@ -7,7 +7,7 @@ mod picture;
 mod report;
 
 pub(crate) use fitted_on::CohortRun;
-pub(crate) use folder::{CohortFolder, Part};
+pub(crate) use folder::CohortFolder;
 pub(crate) use input::InputArgs;
 pub(crate) use picture::selection_picture;
 pub(crate) use report::{Scored, write_build, write_findings, write_scores, write_selection};

@@ -21,7 +21,7 @@ use crate::plans::npy_header;
 use coirl::artifact::{read_model, read_numbers, write_model};
 use coirl::cohort::synthetic::Synthetic;
 use coirl::cohort::{
-    Cohort, Encoder, Ends, Finding, Flow, RecordedStay, Spec, SupportSummary, TestStays, ValidationStays,
+    Cohort, Encoder, Ends, Finding, Flow, RecordedStay, Spec, SupportSummary, TestStays, TrainStays, ValidationStays,
 };
 use coirl::demos::Trajectory;
 use coirl::model::{Cmdp, Context};
@@ -38,7 +38,7 @@ const POINTS: &str = "points.npy";
 
 /// What stays are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Part {
+enum Part {
     Train,
     Validation,
     Test,
@@ -173,17 +173,6 @@ impl CohortFolder {
         &self.path
     }
 
-    /// The file of the model.
-    pub(crate) fn model_path(path: &Path) -> PathBuf {
-        path.join(MODEL)
-    }
-
-    /// Contexts and trajectories of a part.
-    pub(crate) fn part_paths(path: &Path, part: Part) -> (PathBuf, PathBuf) {
-        let folder = path.join(part.folder());
-        (folder.join("contexts.csv"), folder.join("trajectories.csv"))
-    }
-
     pub(crate) fn model(&self) -> Result<Cmdp, Failure> {
         Ok(read_model(&self.path.join(MODEL))?)
     }
@@ -191,6 +180,11 @@ impl CohortFolder {
     /// The states that are no clusters.
     pub(crate) fn ends(&self) -> Ends {
         Ends::of_spec(self.file.encoder.centroids.n_clusters(), &self.file.spec)
+    }
+
+    /// Stays to learn from.
+    pub(crate) fn train(&self, model: &Cmdp) -> Result<TrainStays, Failure> {
+        Ok(TrainStays::new(self.stays(model, Part::Train)?))
     }
 
     /// Stays to stop and choose by.
@@ -204,11 +198,12 @@ impl CohortFolder {
     }
 
     fn stays(&self, model: &Cmdp, part: Part) -> Result<Vec<RecordedStay>, Failure> {
-        let (contexts, trajectories) = Self::part_paths(&self.path, part);
+        let folder = self.path.join(part.folder());
+        let (contexts, trajectories) = (folder.join("contexts.csv"), folder.join("trajectories.csv"));
         if !contexts.exists() {
             return Ok(Vec::new());
         }
-        let (contexts, trajectories) = crate::fitting::read_demonstrations(model, &contexts, &trajectories)?;
+        let (contexts, trajectories) = crate::fitting::read_recorded(model, &contexts, &trajectories)?;
         let path = self.path.join(part.folder()).join(STAYS);
         let saved = SavedStay::read_all(&path, self.file.encoder.contexts.fields.len())?;
         if saved.len() != contexts.len() {

@@ -5,7 +5,7 @@ use super::folder::CohortFile;
 use crate::failure::Failure;
 use crate::numbers::{count, short};
 use crate::text;
-use coirl::cohort::synthetic::{CarriedBack, Worth};
+use coirl::cohort::synthetic::{CarriedBack, Worth, Yardsticks};
 use coirl::cohort::{AgentAgreement, CandidateScore, Cohort, Finding, OffPolicy, Severity};
 use coirl::evaluate::Estimate;
 use coirl::evaluate::off_policy::Outcome;
@@ -252,20 +252,23 @@ fn write_off_policy(out: &mut dyn Write, off_policy: &OffPolicy) -> Result<(), F
 
 fn write_truth(out: &mut dyn Write, scores: &[Scored]) -> Result<(), Failure> {
     let Some(first) = scores.iter().find_map(|scored| scored.truth.as_ref()) else { return Ok(()) };
+    let first = &first.yardsticks;
     writeln!(out)?;
     text::title(out, "In truth: the table is synthetic, and policies are carried back to its simulator")?;
-    let row = |name: &str, carried: &CarriedBack, worth: Worth| {
+    let row = |name: &str, yardsticks: &Yardsticks, worth: Worth| {
         vec![
             name.to_owned(),
             short(worth.value),
-            format!("{:.1} %", 100.0 * carried.relative(worth)),
+            format!("{:.1} %", 100.0 * yardsticks.relative(worth)),
             format!("{:.1} %", 100.0 * worth.survival),
             format!("{:.1} %", 100.0 * worth.unknown),
         ]
     };
     let mut rows: Vec<Vec<String>> = scores
         .iter()
-        .filter_map(|scored| scored.truth.as_ref().map(|carried| row(&scored.method, carried, carried.policy)))
+        .filter_map(|scored| {
+            scored.truth.as_ref().map(|carried| row(&scored.method, &carried.yardsticks, carried.policy))
+        })
         .collect();
     rows.push(row("clinicians without lapses", first, first.optimal));
     rows.push(row("clinicians", first, first.clinicians));

@@ -14,7 +14,8 @@ use clap::{Args, Subcommand, ValueEnum};
 use coirl::clustering::Step;
 use coirl::cohort::synthetic::{Clinician, Synthetic};
 use coirl::cohort::{
-    BuildStage, CandidateScore, Cohort, Exam, ExamSettings, Selection, Spec, build, lint, presets, select,
+    AgentAgreement, BuildStage, CandidateScore, Cohort, Exam, ExamSettings, Selection, Spec, build, lint, presets,
+    select,
 };
 use coirl::evaluate::Resampling;
 use coirl::evaluate::off_policy::{AssessmentSettings, BehaviourSettings, Comparable};
@@ -474,21 +475,29 @@ fn score(args: &ScoreArgs, global: &Global) -> Result<(), Failure> {
     let exam = Exam::new(&model, &cohort.file.encoder, cohort.ends(), &validation, &test)?;
     let bar = progress::stage("scoring", global.quiet);
     bar.set_length(2 * runs.len() as u64 + 1);
-    let mut scores = Vec::new();
-    for (run, path) in runs.iter().zip(&args.runs) {
-        let agreement = exam.agreement(&run.fitted.agent, &settings)?;
+    let mut agreements = Vec::new();
+    for run in &runs {
+        agreements.push(exam.agreement(&run.fitted.agent, &settings)?);
         bar.inc(1);
-        let truth = match &cohort.file.truth {
-            Some(synthetic) => exam.true_value(&run.fitted.agent, synthetic, &settings)?,
-            None => None,
-        };
-        bar.inc(1);
-        let name =
-            path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
-        scores.push(Scored { run: path.display().to_string(), method: name, agreement, truth });
     }
+    let agents: Vec<&coirl::agent::Agent> = runs.iter().map(|run| &run.fitted.agent).collect();
+    let truths = match &cohort.file.truth {
+        Some(synthetic) => exam.true_values(&agents, synthetic, &settings)?,
+        None => None,
+    };
+    bar.inc(runs.len() as u64);
+    let name = |path: &PathBuf| {
+        path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
+    };
+    let scored = |(i, agreement): (usize, AgentAgreement)| Scored {
+        run: args.runs[i].display().to_string(),
+        method: name(&args.runs[i]),
+        agreement,
+        truth: truths.as_ref().map(|truths| truths[i]),
+    };
+    let scores: Vec<Scored> = agreements.into_iter().enumerate().map(scored).collect();
     let agents: Vec<(String, &coirl::agent::Agent)> =
-        scores.iter().zip(&runs).map(|(scored, run)| (scored.method.clone(), &run.fitted.agent)).collect();
+        scores.iter().zip(agents).map(|(scored, agent)| (scored.method.clone(), agent)).collect();
     let off_policy = if args.no_off_policy { None } else { exam.off_policy(&agents, &settings)? };
     bar.finish_and_clear();
     if global.json {

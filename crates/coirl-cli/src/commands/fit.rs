@@ -24,6 +24,8 @@ use std::time::Instant;
 /// About as many records are written where nothing is said, and never more often than every so many steps.
 const RECORDS: u64 = 100;
 const LEAST_BETWEEN_RECORDS: u64 = 5;
+/// The same for cohorts: a record plans for the validation stays, which are some ten batches.
+const IN_COHORTS: u64 = 10;
 /// A record plans for every demonstration. With so many entries of the kernel to read for one, a step of one demonstration passes until
 /// the next: the record must not cost many times what is learned.
 const ENTRIES_PER_STEP: u64 = 300_000;
@@ -194,8 +196,11 @@ impl FitArgs {
             initial: self.run.initial.as_ref().map(mapping).transpose()?.map(|mapping| mapping.values().to_vec()),
             record_every: match self.output.record_every {
                 Some(steps) => steps,
+                None if in_cohort => IN_COHORTS,
                 None => between_records(problem, steps.or(default_steps), batch)?,
             },
+            // A loss on every stay of a cohort costs more than what is learned.
+            record_loss: !in_cohort,
             ..Settings::new(method)
         };
         Ok((settings, tolerance))
@@ -317,7 +322,13 @@ fn fit(args: &FitArgs, global: &Global) -> Result<Outcome, Failure> {
         (Some(examination), Some(on)) => Some((examination.score(&fitted.agent)?, on)),
         _ => None,
     };
+    let by_accuracy = settings.stop.watched == Watched::Accuracy;
+    let validation_accuracy = match &validation {
+        Some(problem) if by_accuracy => Some(problem.accuracy(&fitted.agent)?),
+        _ => None,
+    };
     let validation_loss = match (&validation, fitted.mapping()) {
+        _ if by_accuracy => None,
         (Some(problem), Ok(mapping)) => problem.unit_loss(mapping.values())?,
         _ => recorded_validation_loss(&fitted),
     };
@@ -340,7 +351,9 @@ fn fit(args: &FitArgs, global: &Global) -> Result<Outcome, Failure> {
     let _ = std::fs::remove_file(&checkpoint_file);
     let dynamics = learned.as_ref().map(|learned| learned.report(&fitted, examination.as_ref())).transpose()?;
     dynamics.iter().flat_map(|dynamics| dynamics.notes()).for_each(|line| note(global.quiet, line));
-    let report = Report::new(entry.name, &source, &fitted, score, validation_loss, files).with_dynamics(dynamics);
+    let report = Report::new(entry.name, &source, &fitted, score, validation_loss, files)
+        .with_dynamics(dynamics)
+        .with_validation_accuracy(validation_accuracy);
     if global.json {
         let line = serde_json::to_string(&report).map_err(std::io::Error::from)?;
         to_stdout(|out| Ok(writeln!(out, "{line}")?))?;

@@ -2,12 +2,13 @@
 
 use super::shipped::{Shipped, ShippedDemonstrations};
 use super::trajectories;
-use crate::cohorts::{CohortFolder, Part};
+use crate::cohorts::CohortFolder;
 use crate::failure::Failure;
 use crate::models;
 use crate::tables::{Cells, Table};
 use clap::{Args, ValueEnum};
-use coirl::demos::{Demonstration, Estimator, Trajectory, truncation_horizon};
+use coirl::cohort::ValidationStays;
+use coirl::demos::{Demonstration, Estimator, Trajectory, Validation, truncation_horizon};
 use coirl::mapping::LinearMapping;
 use coirl::model::{Cmdp, Context, StateId};
 use std::path::{Path, PathBuf};
@@ -108,18 +109,6 @@ impl DataArgs {
         self.cohort.as_deref()
     }
 
-    /// The files of a part of a cohort in place of its name.
-    fn of_part(&self, folder: &Path, part: Part) -> Self {
-        let (contexts, trajectories) = CohortFolder::part_paths(folder, part);
-        Self {
-            cohort: None,
-            model: Some(self.model.clone().unwrap_or_else(|| CohortFolder::model_path(folder))),
-            contexts: Some(contexts),
-            trajectories: Some(trajectories),
-            ..self.clone()
-        }
-    }
-
     /// Whether anything but the shipped data was asked for.
     pub(crate) fn is_given(&self) -> bool {
         [&self.cohort, &self.model, &self.contexts, &self.feature_expectations, &self.trajectories]
@@ -196,21 +185,25 @@ impl DataArgs {
         model: &Cmdp,
         most: usize,
         seed: u64,
-    ) -> Result<Option<Vec<Demonstration>>, Failure> {
+    ) -> Result<Option<Validation>, Failure> {
         let Some(folder) = &self.cohort else { return Ok(None) };
-        let (contexts, trajectories) = CohortFolder::part_paths(folder, Part::Validation);
-        let (contexts, paths) = read_demonstrations(model, &contexts, &trajectories)?;
-        let drawn = coirl::cohort::draw(contexts.len(), most, seed);
-        let demonstration =
-            |i: usize| Ok(Demonstration::from_trajectories(model, contexts[i].clone(), vec![paths[i].clone()])?);
-        drawn.into_iter().map(demonstration).collect::<Result<_, Failure>>().map(Some)
+        let stays = CohortFolder::open(folder)?.validation(model)?;
+        let drawn = coirl::cohort::draw(stays.stays().len(), most, seed);
+        let some = ValidationStays::new(drawn.into_iter().map(|i| stays.stays()[i].clone()).collect());
+        let demonstrations = some.demonstrations(model)?;
+        Ok(if demonstrations.demonstrations().is_empty() { None } else { Some(demonstrations) })
     }
 
     pub(crate) fn read(&self, seed: u64) -> Result<Data, Failure> {
         if let Some(folder) = &self.cohort {
-            let mut data = self.of_part(folder, Part::Train).read(seed)?;
-            data.source = format!("{} stays of the cohort in {}", data.demonstrations.len(), folder.display());
-            return Ok(data);
+            let cohort = CohortFolder::open(folder)?;
+            let model = match &self.model {
+                Some(path) => models::open(path, seed)?,
+                None => cohort.model()?,
+            };
+            let demonstrations = cohort.train(&model)?.demonstrations(&model)?.demonstrations().to_vec();
+            let source = format!("{} stays of the cohort in {}", demonstrations.len(), folder.display());
+            return Ok(Data { model, demonstrations, estimator: self.estimator(), truth: None, source });
         }
         if !self.is_given() {
             let with_data = [("--starts", &self.starts), ("--true-mapping", &self.true_mapping)];
@@ -280,7 +273,7 @@ impl DataArgs {
             }
             ShippedDemonstrations::Trajectories(text) => {
                 let cells = Cells::shipped("trajectories.csv", text)?;
-                let paths = trajectories::of_cells(&cells, &model, contexts.len())?;
+                let paths = trajectories::of_cells(&cells, &model, contexts.len(), trajectories::Allowed::Admissible)?;
                 let demonstration = |(paths, context): (Vec<Trajectory>, &Context)| {
                     Ok(Demonstration::from_trajectories(&model, context.clone(), paths)?)
                 };
@@ -339,15 +332,15 @@ impl DataArgs {
     }
 }
 
-/// Contexts, and a trajectory for each.
-pub(crate) fn read_demonstrations(
+/// Contexts, and what was recorded in each.
+pub(crate) fn read_recorded(
     model: &Cmdp,
     contexts: &Path,
     paths: &Path,
 ) -> Result<(Vec<Context>, Vec<Trajectory>), Failure> {
     let table = Table::read(contexts, "contexts")?.ordered_by(&model.names().contexts)?;
     let contexts = contexts_of(model, &table)?;
-    let found = trajectories::read(paths, model, contexts.len())?;
+    let found = trajectories::read_recorded(paths, model, contexts.len())?;
     let only = found.into_iter().filter_map(|mut of_context| of_context.pop()).collect();
     Ok((contexts, only))
 }

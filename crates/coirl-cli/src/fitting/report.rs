@@ -37,6 +37,8 @@ pub(crate) struct Report<'a> {
     training_accuracy: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     validation_loss: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    validation_accuracy: Option<f64>,
     #[serde(flatten)]
     score: Option<Score>,
     /// Where the score was taken.
@@ -75,6 +77,7 @@ impl<'a> Report<'a> {
             log_likelihood: fitted.history.last().and_then(|record| record.log_likelihood),
             training_accuracy: fitted.history.last().and_then(|record| record.training_accuracy),
             validation_loss,
+            validation_accuracy: None,
             score: score.as_ref().map(|(score, _)| *score),
             scored_on: score.map(|(_, on)| on),
             agent: fitted.agent.kind(),
@@ -86,6 +89,11 @@ impl<'a> Report<'a> {
             dynamics: None,
             fitted,
         }
+    }
+
+    /// The same with the share of validation actions that the agent would take.
+    pub(crate) fn with_validation_accuracy(self, validation_accuracy: Option<f64>) -> Self {
+        Self { validation_accuracy, ..self }
     }
 
     /// The same with what is known of learned dynamics.
@@ -116,6 +124,9 @@ impl<'a> Report<'a> {
         }
         let short_kind = if self.agent.len() <= LONGEST_KIND { self.agent } else { "" };
         row("agent", short_kind.into(), &agent_in_words(&self.fitted.agent));
+        if let Some(accuracy) = self.validation_accuracy {
+            row("same action", format!("{:.1} %", 100.0 * accuracy), "on validation stays, by step");
+        }
         let on = self.scored_on.as_deref().unwrap_or_default();
         match (self.score, self.validation_loss) {
             (_, Some(loss)) if matches!(self.fitted.agent, Agent::ClonedNetwork(_)) => {

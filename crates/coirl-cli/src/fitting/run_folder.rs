@@ -49,7 +49,7 @@ impl Source {
         let (train, validation) = match self.validation {
             None => {
                 let kept = self.data.validation_of_cohort(&data.model, VALIDATION_STAYS, self.seed)?;
-                (Train::new(demonstrations), kept.map(Validation::new))
+                (Train::new(demonstrations), kept)
             }
             Some(share) => {
                 let split = Split::random(demonstrations, share, 0.0, self.seed)?;

@@ -20,16 +20,39 @@ struct Visit {
     row: usize,
 }
 
+/// Which actions a file may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Allowed {
+    /// Those that are admissible in their state.
+    Admissible,
+    /// Any action of the model: what was recorded, whatever the model came to admit.
+    Any,
+}
+
 /// The trajectories of every demonstration, in the order of the contexts.
 pub(super) fn read(path: &Path, model: &Cmdp, n_demonstrations: usize) -> Result<Vec<Vec<Trajectory>>, Failure> {
     if has_matrices(path) {
         return Matrices::read(path)?.trajectories(model, n_demonstrations);
     }
-    of_cells(&Cells::read(path)?, model, n_demonstrations)
+    of_cells(&Cells::read(path)?, model, n_demonstrations, Allowed::Admissible)
+}
+
+/// The same of what was recorded.
+pub(super) fn read_recorded(
+    path: &Path,
+    model: &Cmdp,
+    n_demonstrations: usize,
+) -> Result<Vec<Vec<Trajectory>>, Failure> {
+    of_cells(&Cells::read(path)?, model, n_demonstrations, Allowed::Any)
 }
 
 /// Those of a table, a row per state visited.
-pub(super) fn of_cells(cells: &Cells, model: &Cmdp, n_demonstrations: usize) -> Result<Vec<Vec<Trajectory>>, Failure> {
+pub(super) fn of_cells(
+    cells: &Cells,
+    model: &Cmdp,
+    n_demonstrations: usize,
+    allowed: Allowed,
+) -> Result<Vec<Vec<Trajectory>>, Failure> {
     let mut paths: BTreeMap<(usize, i64), Vec<Visit>> = BTreeMap::new();
     let trajectory = cells.find("trajectory");
     let (demonstration, step) = (cells.column("demonstration")?, cells.column("step")?);
@@ -53,7 +76,8 @@ pub(super) fn of_cells(cells: &Cells, model: &Cmdp, n_demonstrations: usize) -> 
             Some(_) => match whole("action", action.cells[row])? {
                 -1 => None,
                 action => {
-                    Some(checked_action(model, state, action).map_err(|reason| cells.refuse(row, "action", reason))?)
+                    let checked = checked_action(model, state, action, allowed);
+                    Some(checked.map_err(|reason| cells.refuse(row, "action", reason))?)
                 }
             },
         };
@@ -109,12 +133,12 @@ fn checked_state(model: &Cmdp, state: i64) -> Result<StateId, String> {
     exists.map(StateId).ok_or_else(|| format!("{state}; the model has states 0 to {}", model.n_states() - 1))
 }
 
-fn checked_action(model: &Cmdp, state: StateId, action: i64) -> Result<ActionId, String> {
+fn checked_action(model: &Cmdp, state: StateId, action: i64, allowed: Allowed) -> Result<ActionId, String> {
     if !(0..model.n_actions() as i64).contains(&action) {
         return Err(format!("{action}; the model has actions 0 to {}", model.n_actions() - 1));
     }
     let pairs = model.pairs();
-    if pairs.find(state.index(), action as usize).is_some() {
+    if allowed == Allowed::Any || pairs.find(state.index(), action as usize).is_some() {
         return Ok(ActionId(action as u32));
     }
     let all: Vec<String> =
@@ -167,7 +191,7 @@ impl<'a> Matrices<'a> {
                 whole(x).and_then(|state| checked_state(model, state)).map_err(|why| refuse("states", t, why))?;
             if let Some(&before) = found.states.last() {
                 let x = self.actions[i * (self.length - 1) + t - 1];
-                let action = whole(x).and_then(|action| checked_action(model, before, action));
+                let action = whole(x).and_then(|action| checked_action(model, before, action, Allowed::Admissible));
                 found.actions.push(action.map_err(|why| refuse("actions", t - 1, why))?);
             }
             found.states.push(state);

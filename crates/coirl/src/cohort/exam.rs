@@ -16,7 +16,7 @@ use crate::evaluate::off_policy::{
     Assessment, AssessmentSettings, Behaviour, BehaviourSettings, Calibration, Episode, Record, StepPolicy, assess,
     recorded_outcome,
 };
-use crate::evaluate::{Estimate, Predictions, RepeatedPlans, Resampling, act};
+use crate::evaluate::{Confidence, Estimate, Predictions, RepeatedPlans, Resampling, act};
 use crate::mapping::RewardMapping;
 use crate::model::{ActionId, Cmdp, Context, StateId};
 use crate::plan::Policy;
@@ -64,8 +64,8 @@ pub struct AgentAgreement {
     pub matching: Matching,
     /// The accuracy of the paper: see [`visited_state_accuracy`].
     pub published_accuracy: Estimate,
-    /// The temperature, found on validation stays, at which an agent that plans has probabilities for the log-loss.
-    pub temperature: Option<f64>,
+    /// How sure of itself the agent was taken to be for the log-loss, found on validation stays.
+    pub confidence: Option<Confidence>,
 }
 
 /// What policies would have reached, by their names.
@@ -139,26 +139,27 @@ impl<'a> Exam<'a> {
     /// How well an agent's actions match those of the test stays.
     pub fn agreement(&self, agent: &Agent, settings: &ExamSettings) -> Result<AgentAgreement> {
         let predicted = |visits: &Visits<'_>| Predictions::of(self.model, agent, &visits.contexts, &visits.states);
-        let temperature = match self.validation.stays() {
+        let confidence = match self.validation.stays() {
             [] => None,
             stays => {
                 let visits = Visits::of(stays);
-                predicted(&visits)?.likeliest_temperature(&visits.taken)
+                Some(predicted(&visits)?.calibrated_on(&visits.taken))
             }
         };
         let visits = Visits::of(self.test.stays());
         let predictions = predicted(&visits)?;
-        let probabilities = match temperature {
-            Some(temperature) => predictions.at_temperature(temperature),
+        let probabilities = match confidence {
+            Some(confidence) => predictions.with_confidence(confidence),
             None => predictions.probabilities().to_vec(),
         };
+        let ranks = predictions.ranks();
         let levels = self.encoder.actions.levels();
         let decisions = Decisions {
             patients: &visits.patients,
             recorded: &visits.taken,
             n_actions: predictions.n_actions(),
             probabilities: &probabilities,
-            scores: predictions.action_values(),
+            scores: ranks.as_deref(),
             levels: &levels,
         };
         let own = MatchingSettings { resampling: settings.resampling.clone(), ..MatchingSettings::default() };
@@ -174,7 +175,7 @@ impl<'a> Exam<'a> {
                 &taken,
                 &settings.resampling,
             )?,
-            temperature,
+            confidence,
         })
     }
 
@@ -261,14 +262,14 @@ impl<'a> Exam<'a> {
         }))
     }
 
-    /// What the agent's policy is worth in the simulator that wrote the table, carried back through the fitted states. Nothing for
+    /// What the agents' policies are worth in the simulator that wrote the table, carried back through the fitted states. Nothing for
     /// action sets that leave a treatment of the simulator open.
-    pub fn true_value(
+    pub fn true_values(
         &self,
-        agent: &Agent,
+        agents: &[&Agent],
         synthetic: &Synthetic,
         settings: &ExamSettings,
-    ) -> Result<Option<CarriedBack>> {
+    ) -> Result<Option<Vec<CarriedBack>>> {
         let Some(actions) = simulator_actions(&self.encoder.actions) else { return Ok(None) };
         let drawn = draw(self.test.stays().len(), settings.true_patients, settings.resampling.seed);
         let stays: Vec<&RecordedStay> = drawn.into_iter().map(|i| &self.test.stays()[i]).collect();
@@ -279,13 +280,16 @@ impl<'a> Exam<'a> {
                 reason: "expected the number of a synthetic stay",
             })
         };
-        let patients = synthetic.patients(&stays.iter().map(id).collect::<Result<Vec<_>>>()?)?;
+        let ids = stays.iter().map(id).collect::<Result<Vec<_>>>()?;
         let truth = Truth::of(synthetic)?;
-        let assignment = truth.assignment(&patients, Draws::default(), |rows| self.states_of(rows))?;
+        let patients = truth.test_patients(synthetic.patients(&ids)?)?;
+        let assignment = patients.assignment(Draws::default(), |rows| self.states_of(rows))?;
         let contexts: Vec<Context> = stays.iter().map(|stay| stay.context.clone()).collect();
-        let policies = self.policies(agent, &contexts)?;
-        let carried = truth.carried_back(&patients, &assignment, |i| self.in_simulator(&policies[i], &actions))?;
-        Ok(Some(carried))
+        let carried = |agent: &&Agent| {
+            let policies = self.policies(agent, &contexts)?;
+            patients.carried_back(&assignment, |i| self.in_simulator(&policies[i], &actions))
+        };
+        agents.iter().map(carried).collect::<Result<_>>().map(Some)
     }
 
     /// Shares and policies of an agent in each context.

@@ -41,7 +41,7 @@ pub use recorded::{RecordedStay, TestStays, TrainStays, ValidationStays};
 pub use select::{Candidate, CandidateScore, Selection, Stage as SelectionStage, select};
 pub use spec::{
     ActionSpec, ColumnSpec, ContextScale, ContextSpec, DynamicsSpec, FilterSpec, Gaps, Impute, OutcomeSpec,
-    RewardFeatures, RewardSpec, SameStep, Spec, SplitSpec, StateSpec, TableSpec, Transform,
+    RewardFeatures, RewardSpec, SameStep, Spec, SplitSpec, StateSpec, TableSpec, Transform, Unsupported,
 };
 pub use split::draw;
 pub use stays::{Flow, FlowStep};

@@ -24,9 +24,21 @@ pub struct RecordedStay {
 }
 
 impl RecordedStay {
-    /// As a demonstration in a model.
-    pub fn demonstration(&self, model: &Cmdp) -> Result<Demonstration> {
-        Demonstration::from_trajectories(model, self.context.clone(), vec![self.trajectory.clone()])
+    /// As a demonstration in a model: the pieces of the stay between actions that the model does not admit. Nothing where no step is left.
+    pub fn demonstration(&self, model: &Cmdp) -> Result<Option<Demonstration>> {
+        let Trajectory { states, actions } = &self.trajectory;
+        let admitted = |t: usize| model.pairs().find(states[t].index(), actions[t].index()).is_some();
+        let steps: Vec<usize> = (0..actions.len()).collect();
+        let pieces = steps.chunk_by(|&before, &t| admitted(before) == admitted(t)).filter(|piece| admitted(piece[0]));
+        let piece = |steps: &[usize]| {
+            let (first, last) = (steps[0], steps[steps.len() - 1]);
+            Trajectory { states: states[first..=last + 1].to_vec(), actions: actions[first..=last].to_vec() }
+        };
+        let pieces: Vec<Trajectory> = pieces.map(piece).collect();
+        if pieces.is_empty() {
+            return Ok(None);
+        }
+        Demonstration::from_trajectories(model, self.context.clone(), pieces).map(Some)
     }
 }
 
@@ -47,9 +59,9 @@ macro_rules! part {
                 &self.0
             }
 
-            /// As demonstrations for the same purpose.
+            /// As demonstrations for the same purpose; stays without a step that the model admits are left out.
             pub fn demonstrations(&self, model: &Cmdp) -> Result<demos::$demonstrations> {
-                let all = self.0.iter().map(|stay| stay.demonstration(model));
+                let all = self.0.iter().filter_map(|stay| stay.demonstration(model).transpose());
                 Ok(demos::$demonstrations::new(all.collect::<Result<_>>()?))
             }
         }

@@ -267,12 +267,25 @@ pub struct SplitSpec {
 pub struct DynamicsSpec {
     /// Clusters of contexts with a kernel each.
     pub context_clusters: usize,
-    /// Times that an action must have been seen in a state; where it was seen less, it leads to *unknown*.
+    /// Times that an action must have been seen in a state for the model to know where it leads.
     pub min_support: u64,
+    /// What becomes of actions that were seen less.
+    pub unsupported: Unsupported,
     /// Observations' worth of the successors of the state, after whichever action.
     pub prior: f64,
     /// Observations' worth by which a cluster of contexts is drawn to all of them together.
     pub shrinkage: f64,
+}
+
+/// What becomes of actions that were seen too rarely in a state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unsupported {
+    /// They cannot be taken. Demonstrations are learned from up to such a step and from the next on.
+    #[default]
+    Masked,
+    /// They lead to *unknown*, an absorbing state where every feature is −1, as in the paper's simulator. A learned reward may come to like it.
+    Unknown,
 }
 
 /// What the reward may depend on.
@@ -360,7 +373,7 @@ impl Default for SplitSpec {
 
 impl Default for DynamicsSpec {
     fn default() -> Self {
-        Self { context_clusters: 1, min_support: 5, prior: 1.0, shrinkage: 5.0 }
+        Self { context_clusters: 1, min_support: 5, unsupported: Unsupported::Masked, prior: 1.0, shrinkage: 5.0 }
     }
 }
 

@@ -23,7 +23,7 @@ pub use contexts::{plan_contexts, plan_mapping};
 pub use examination::Examination;
 pub use interval::Interval;
 pub(crate) use interval::{check_level, check_resamples};
-pub use predictions::Predictions;
+pub use predictions::{Confidence, Predictions};
 pub(crate) use repeated::RepeatedPlans;
 pub use resampling::{Estimate, Resampling};
 pub use score::Score;

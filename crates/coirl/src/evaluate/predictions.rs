@@ -1,8 +1,13 @@
 //! What an agent would have done where somebody else was seen to act.
 //!
 //! An agent that plans takes one action, and its Q-values rank the others: Q(s, a) of the optimal policy for f(c). Where a probability is asked of it, it
-//! is that of somebody who mostly does what is best, π(a | s) ∝ exp(Q(s, a)/τ), with τ from decisions that are not scored. Other agents have
-//! probabilities of their own. Costs a plan per context and a backup per visit.
+//! is that of somebody who mostly does what is best; other agents have probabilities of their own. Nobody is without lapses:
+//!
+//! ```text
+//! π(a | s) = (1 − ε) p(a | s) + ε / |A|,     p(a | s) ∝ exp(Q(s, a)/τ) for agents that plan
+//! ```
+//!
+//! with τ and ε from decisions that are not scored ([`Predictions::calibrated_on`]). Costs a plan per context and a backup per visit.
 
 use super::behaviour::act;
 use super::repeated::RepeatedPlans;
@@ -18,6 +23,17 @@ const WAVE: usize = 256;
 /// Temperatures that are tried, as shares of the typical difference between two actions: from a hundredth to a hundred times it.
 const TEMPERATURES: [f64; 2] = [-2.0, 2.0];
 const TEMPERATURES_TRIED: usize = 41;
+/// Shares of lapses that are tried.
+const LAPSES: [f64; 9] = [0.001, 0.003, 0.01, 0.03, 0.05, 0.1, 0.2, 0.4, 0.8];
+
+/// How sure an agent is of what it does, found on other decisions than those that are scored.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
+pub struct Confidence {
+    /// τ; none for agents with probabilities of their own.
+    pub temperature: Option<f64>,
+    /// ε.
+    pub lapses: f64,
+}
 
 /// What an agent would do at every visit.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,7 +41,7 @@ pub struct Predictions {
     n_actions: usize,
     /// Row-major [visit, action].
     probabilities: Vec<f64>,
-    /// Q(s, a) at every visit, row-major; the least of its row for actions that cannot be taken.
+    /// Q(s, a) at every visit, row-major; −∞ for actions that cannot be taken.
     action_values: Option<Vec<f64>>,
 }
 
@@ -49,13 +65,11 @@ impl Predictions {
                     let gamma = mdp.criterion().discount();
                     let mut rows = Vec::with_capacity(visits[i].len() * n_actions);
                     for state in visits[i] {
-                        let mut row = vec![f64::NAN; n_actions];
+                        let mut row = vec![f64::NEG_INFINITY; n_actions];
                         for pair in mdp.pairs().of_state(state.index()) {
                             let later = mdp.kernel().expect(pair, &plans[i].1);
                             row[mdp.pairs().action(pair).index()] = reward.at(state.index(), pair) + gamma * later;
                         }
-                        let least = row.iter().copied().fold(f64::INFINITY, f64::min);
-                        row.iter_mut().filter(|q| q.is_nan()).for_each(|q| *q = least);
                         rows.extend(row);
                     }
                     Ok(rows)
@@ -92,9 +106,14 @@ impl Predictions {
         &self.probabilities
     }
 
-    /// What ranks the actions of an agent that plans.
-    pub fn action_values(&self) -> Option<&[f64]> {
-        self.action_values.as_deref()
+    /// What ranks the actions of an agent that plans: Q(s, a), and less than any other where an action cannot be taken.
+    pub fn ranks(&self) -> Option<Vec<f64>> {
+        let values = self.action_values.as_ref()?;
+        let finite = |row: &[f64]| {
+            let least = row.iter().copied().filter(|q| q.is_finite()).fold(f64::INFINITY, f64::min);
+            row.iter().map(|q| if q.is_finite() { *q } else { least - 1.0 }).collect::<Vec<f64>>()
+        };
+        Some(values.chunks_exact(self.n_actions).flat_map(finite).collect())
     }
 
     /// Share of the visits at which the likeliest action, the lowest of equals, is the one taken.
@@ -105,47 +124,72 @@ impl Predictions {
         same as f64 / taken.len().max(1) as f64
     }
 
-    /// The probabilities of an agent that plans, were it to do what is best mostly; others are as they are.
-    pub fn at_temperature(&self, temperature: f64) -> Vec<f64> {
-        let Some(values) = &self.action_values else {
-            return self.probabilities.clone();
+    /// The probabilities of somebody so sure.
+    pub fn with_confidence(&self, confidence: Confidence) -> Vec<f64> {
+        let mut probabilities = match (&self.action_values, confidence.temperature) {
+            (Some(values), Some(temperature)) => {
+                let mut rows = values.clone();
+                for row in rows.chunks_exact_mut(self.n_actions) {
+                    log_softmax(row, temperature);
+                    row.iter_mut().for_each(|log| *log = log.exp());
+                }
+                rows
+            }
+            _ => self.probabilities.clone(),
         };
-        let mut probabilities = values.clone();
-        for row in probabilities.chunks_exact_mut(self.n_actions) {
-            log_softmax(row, temperature);
-            row.iter_mut().for_each(|log| *log = log.exp());
-        }
+        let lapse = confidence.lapses / self.n_actions as f64;
+        probabilities.iter_mut().for_each(|p| *p = (1.0 - confidence.lapses) * *p + lapse);
         probabilities
     }
 
-    /// The temperature at which these actions are likeliest; none for agents with probabilities of their own.
-    pub fn likeliest_temperature(&self, taken: &[u32]) -> Option<f64> {
-        let values = self.action_values.as_ref()?;
-        let rows = || values.chunks_exact(self.n_actions);
-        let spread = |row: &[f64]| {
-            let most = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            most - row.iter().sum::<f64>() / row.len() as f64
+    /// How sure the agent should be for these actions to be likeliest.
+    pub fn calibrated_on(&self, taken: &[u32]) -> Confidence {
+        let likelihood = |chosen: &[f64], lapses: f64| -> f64 {
+            let lapse = lapses / self.n_actions as f64;
+            chosen.iter().map(|p| ((1.0 - lapses) * p + lapse).ln()).sum()
         };
-        let typical = rows().map(spread).sum::<f64>() / rows().len().max(1) as f64;
-        if !(typical > 0.0) {
-            return None;
-        }
+        let best_lapses = |chosen: &[f64]| {
+            let scored = LAPSES.map(|lapses| (lapses, likelihood(chosen, lapses)));
+            scored.into_iter().fold((LAPSES[0], f64::NEG_INFINITY), |best, new| if new.1 > best.1 { new } else { best })
+        };
+        let of_taken = |row: &[f64], action: &u32| row.get(*action as usize).copied().unwrap_or(0.0);
+        let Some(values) =
+            self.action_values.as_ref().filter(|values| typical_difference(values, self.n_actions) > 0.0)
+        else {
+            let rows = self.probabilities.chunks_exact(self.n_actions);
+            let chosen: Vec<f64> = rows.zip(taken).map(|(row, action)| of_taken(row, action)).collect();
+            return Confidence { temperature: None, lapses: best_lapses(&chosen).0 };
+        };
+        let typical = typical_difference(values, self.n_actions);
         let [low, high] = TEMPERATURES;
         let step = (high - low) / (TEMPERATURES_TRIED - 1) as f64;
-        let tried = (0..TEMPERATURES_TRIED).map(|i| typical * 10f64.powf(low + step * i as f64));
-        let mut scratch = vec![0.0; self.n_actions];
-        let mut likelihood = |temperature: f64| {
-            let mut sum = 0.0;
-            for (row, &action) in rows().zip(taken) {
+        let tried = |i: usize| {
+            let temperature = typical * 10f64.powf(low + step * i as f64);
+            let mut scratch = vec![0.0; self.n_actions];
+            let probability = |(row, action): (&[f64], &u32)| {
                 scratch.copy_from_slice(row);
                 log_softmax(&mut scratch, temperature);
-                sum += scratch[action as usize];
-            }
-            sum
+                of_taken(&scratch, action).exp()
+            };
+            let chosen: Vec<f64> = values.chunks_exact(self.n_actions).zip(taken).map(probability).collect();
+            let (lapses, likelihood) = best_lapses(&chosen);
+            (Confidence { temperature: Some(temperature), lapses }, likelihood)
         };
-        let scored: Vec<(f64, f64)> = tried.map(|temperature| (temperature, likelihood(temperature))).collect();
-        scored.into_iter().reduce(|best, new| if new.1 > best.1 { new } else { best }).map(|best| best.0)
+        let scored: Vec<(Confidence, f64)> = (0..TEMPERATURES_TRIED).into_par_iter().map(tried).collect();
+        let sure = (Confidence { temperature: Some(typical), lapses: LAPSES[0] }, f64::NEG_INFINITY);
+        scored.into_iter().fold(sure, |best, new| if new.1 > best.1 { new } else { best }).0
     }
+}
+
+/// How much better the best action is than the mean of those that can be taken, on average.
+fn typical_difference(values: &[f64], n_actions: usize) -> f64 {
+    let difference = |row: &[f64]| {
+        let finite = || row.iter().copied().filter(|q| q.is_finite());
+        finite().fold(f64::NEG_INFINITY, f64::max) - finite().sum::<f64>() / finite().count().max(1) as f64
+    };
+    let rows = values.chunks_exact(n_actions);
+    let n = rows.len().max(1) as f64;
+    rows.map(difference).sum::<f64>() / n
 }
 
 fn append(model: &Cmdp, rows: &mut Vec<f64>, visited: &[StateId], share: impl Fn(usize, usize) -> f64) {
