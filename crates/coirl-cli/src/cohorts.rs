@@ -10,7 +10,7 @@ pub(crate) use fitted_on::CohortRun;
 pub(crate) use folder::CohortFolder;
 pub(crate) use input::InputArgs;
 pub(crate) use picture::selection_picture;
-pub(crate) use report::{Scored, write_build, write_findings, write_scores, write_selection};
+pub(crate) use report::{Scored, write_build, write_comparison, write_findings, write_scores, write_selection};
 
 /// What every page that may show patients says.
 pub(crate) const NOT_FOR_CLINICAL_USE: &str = "Research software, not for clinical use.";

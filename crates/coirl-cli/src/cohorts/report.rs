@@ -9,6 +9,7 @@ use coirl::cohort::synthetic::{CarriedBack, Worth, Yardsticks};
 use coirl::cohort::{AgentAgreement, CandidateScore, Cohort, Finding, OffPolicy, Severity};
 use coirl::evaluate::Estimate;
 use coirl::evaluate::off_policy::Outcome;
+use coirl::experiments::cohort::{Entrant, Fared};
 use serde::Serialize;
 use std::io::Write;
 
@@ -275,6 +276,51 @@ fn write_truth(out: &mut dyn Write, scores: &[Scored]) -> Result<(), Failure> {
     rows.push(row("one policy for everybody", first, first.one_policy));
     rows.push(row("random admissible actions", first, first.random));
     text::table(out, &["", "value", "above random", "survival", "takes unknown"], &[1, 2, 3, 4], rows)?;
+    Ok(())
+}
+
+/// All methods over several seeds, beside the paper's figures.
+pub(crate) fn write_comparison(
+    out: &mut dyn Write,
+    entrants: &[Entrant],
+    fared: &[Fared],
+    seeds: u64,
+) -> Result<(), Failure> {
+    let majority = fared.iter().map(|run| run.majority).sum::<f64>() / fared.len().max(1) as f64;
+    text::title(out, &format!("The same action as clinicians, % of test steps, {seeds} seeds"))?;
+    let spread = |name: &str, of: &dyn Fn(&Fared) -> Option<f64>| {
+        let values: Option<Vec<f64>> = fared.iter().filter(|run| run.name == name).map(of).collect();
+        let values = values.filter(|values| !values.is_empty())?;
+        let n = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / n;
+        let variance = values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
+        Some((mean, variance.sqrt()))
+    };
+    let shown = |spread: Option<(f64, f64)>, scale: f64, digits: usize| match spread {
+        Some((mean, deviation)) => format!("{:.digits$} ± {:.digits$}", scale * mean, scale * deviation),
+        None => "–".into(),
+    };
+    let row = |entrant: &Entrant| {
+        vec![
+            entrant.name.to_owned(),
+            shown(spread(entrant.name, &|run| Some(run.by_step)), 100.0, 1),
+            shown(spread(entrant.name, &|run| Some(run.by_visited_state)), 100.0, 1),
+            shown(spread(entrant.name, &|run| Some(run.macro_f1)), 1.0, 2),
+            shown(spread(entrant.name, &|run| run.true_value), 100.0, 1),
+            entrant.paper.map_or(String::new(), |(mean, deviation)| format!("{mean:.2} ± {deviation:.2}")),
+        ]
+    };
+    let header = ["", "by step", "by visited state", "macro-F1", "true value", "paper"];
+    text::table(out, &header, &[1, 2, 3, 4, 5], entrants.iter().map(row).collect())?;
+    writeln!(out)?;
+    text::pair(out, "majority", &format!("one action everywhere matches {:.1} %", 100.0 * majority))?;
+    text::pair(out, "true value", "above random, % of the clinicians' without lapses; synthetic tables only")?;
+    text::pair(
+        out,
+        "paper",
+        "quoted there as well: TRIL 80 ± 2, DSFN 79 ± 5. Other patients, five levels of vasopressors, 5,000 states; not comparable number by number",
+    )?;
+    writeln!(out, "\n{NOT_FOR_CLINICAL_USE}")?;
     Ok(())
 }
 

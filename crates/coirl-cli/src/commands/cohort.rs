@@ -2,8 +2,8 @@
 
 use crate::arguments::{Global, PAGE};
 use crate::cohorts::{
-    CohortFolder, CohortRun, InputArgs, NOT_FOR_CLINICAL_USE, Scored, selection_picture, write_build, write_findings,
-    write_scores, write_selection,
+    CohortFolder, CohortRun, InputArgs, NOT_FOR_CLINICAL_USE, Scored, selection_picture, write_build, write_comparison,
+    write_findings, write_scores, write_selection,
 };
 use crate::destination::{note, to_file, to_stdout, to_terminal};
 use crate::failure::{Failure, Outcome};
@@ -19,6 +19,7 @@ use coirl::cohort::{
 };
 use coirl::evaluate::Resampling;
 use coirl::evaluate::off_policy::{AssessmentSettings, BehaviourSettings, Comparable};
+use coirl::experiments::cohort::{Entrant, Fared, enter, entrants};
 use serde_json::json;
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -41,6 +42,7 @@ Examples:
   coirl cohort build table.csv --states 750 --out cohort
   coirl fit cohort --out run
   coirl cohort score run
+  coirl cohort compare table.csv --seeds 5
   coirl cohort select table.csv --out choice
   coirl cohort spec long > spec.toml          your own table: fill it in, then
   coirl cohort build spec.toml --out cohort";
@@ -61,6 +63,7 @@ enum CohortCommand {
     Build(BuildArgs),
     Select(SelectArgs),
     Score(ScoreArgs),
+    Compare(CompareArgs),
 }
 
 pub(crate) fn run(args: CohortArgs, global: &Global) -> Result<Outcome, Failure> {
@@ -71,6 +74,7 @@ pub(crate) fn run(args: CohortArgs, global: &Global) -> Result<Outcome, Failure>
         CohortCommand::Build(args) => drop(build_cohort(&args.input, &args.out, global)?),
         CohortCommand::Select(args) => select_states(&args, global)?,
         CohortCommand::Score(args) => score(&args, global)?,
+        CohortCommand::Compare(args) => compare(&args, global)?,
     }
     Ok(Outcome::Done)
 }
@@ -289,12 +293,7 @@ pub(crate) fn build_cohort(input: &InputArgs, out: &Path, global: &Global) -> Re
     bar.finish_and_clear();
     let cohort = built.map_err(|error| Failure::in_file(&path, error))?;
     drop(table);
-    let truth = match std::fs::read_to_string(truth_path(&path)) {
-        Ok(text) => Some(
-            serde_json::from_str::<Synthetic>(&text).map_err(|error| Failure::in_file(&truth_path(&path), error))?,
-        ),
-        Err(_) => None,
-    };
+    let truth = read_truth(&path)?;
     let folder = OutputFolder::open(out)?;
     let file = CohortFolder::write(&folder, &cohort, &path, truth)?;
     if global.json {
@@ -527,5 +526,75 @@ fn settings(args: &ScoreArgs, global: &Global) -> ExamSettings {
         softness: args.softness,
         true_patients: args.true_patients,
         resampling,
+    }
+}
+
+const COMPARE: &str = "\
+Trains and scores every method on the same table, once per seed: patients are split anew, states found anew. COIRL with a network and a linear mapping and \
+cloning, each as the paper trains it and as it works best here, and what is trivial. Beside it stand the paper's figures, from \
+other patients, other measurements, other states and a test set that its published code also validates on: the order of methods can be compared, the numbers cannot.";
+
+/// Compare all methods over several seeds, beside the paper's table
+#[derive(Debug, Args)]
+#[command(before_help = COMPARE, help_template = PAGE)]
+struct CompareArgs {
+    #[command(flatten)]
+    input: InputArgs,
+    /// Seeds, from --seed on
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    seeds: u64,
+    /// Methods whose name contains this
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
+    /// Write every run to this file (.jsonl)
+    #[arg(long, short, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+fn compare(args: &CompareArgs, global: &Global) -> Result<(), Failure> {
+    if args.seeds == 0 {
+        return Err(Failure::refused("--seeds 0: expected at least 1"));
+    }
+    let (spec, path, table) = args.input.read(global.quiet)?;
+    let truth = read_truth(&path)?;
+    let wanted = |entrant: &Entrant| args.only.as_ref().is_none_or(|text| entrant.name.contains(text.as_str()));
+    let entrants: Vec<Entrant> = entrants().into_iter().filter(wanted).collect();
+    if entrants.is_empty() {
+        return Err(Failure::refused("--only: no method has this in its name"));
+    }
+    let bar = progress::stage("comparing", global.quiet);
+    bar.set_length(args.seeds * entrants.len() as u64);
+    let mut fared: Vec<Fared> = Vec::new();
+    for seed in global.seed..global.seed + args.seeds {
+        let cohort = build(&table, &spec, seed, |_| ControlFlow::Continue(()))
+            .map_err(|error| Failure::in_file(&path, error))?;
+        for entrant in &entrants {
+            fared.push(enter(entrant, &cohort, truth.as_ref(), &mut ())?);
+            bar.inc(1);
+        }
+    }
+    bar.finish_and_clear();
+    if let Some(out) = &args.out {
+        to_file(out, |file| {
+            for run in &fared {
+                serde_json::to_writer(&mut *file, run).map_err(std::io::Error::from)?;
+                writeln!(file)?;
+            }
+            Ok(())
+        })?;
+    }
+    if global.json {
+        let line = serde_json::to_string(&fared).map_err(std::io::Error::from)?;
+        return to_stdout(|out| Ok(writeln!(out, "{line}")?));
+    }
+    to_terminal(|out| write_comparison(out, &entrants, &fared, args.seeds))
+}
+
+/// What a synthetic table was made with; nothing for others.
+fn read_truth(table: &Path) -> Result<Option<Synthetic>, Failure> {
+    let path = truth_path(table);
+    match std::fs::read_to_string(&path) {
+        Ok(text) => Ok(Some(serde_json::from_str(&text).map_err(|error| Failure::in_file(&path, error))?)),
+        Err(_) => Ok(None),
     }
 }

@@ -53,6 +53,12 @@ pub(crate) const METHODS: &[Entry] = &[
     ),
     takes(
         &[OBJECTIVE, TEMPERATURE, LAYERS, WEIGHT_DECAY, CLIP],
+        entry("network-patients", "the same as the paper trains it on patients", |args, _| {
+            args.network(Neural::paper_patients())
+        }),
+    ),
+    takes(
+        &[OBJECTIVE, TEMPERATURE, LAYERS, WEIGHT_DECAY, CLIP],
         entry("network-es", "the same without back-propagation: slow", |args, _| {
             let policies = Policies::Fixed;
             let gradient = NeuralGradient::Antithetic { deviation: 1e-3, pairs: 50, policies };
@@ -163,7 +169,15 @@ pub(crate) const METHODS: &[Entry] = &[
     ),
     takes(
         &[GREEDY, COMPONENTS, UNMASKED],
-        entry("bc-network", "the same by a network, as in the paper", |args, _| args.neural_cloning()),
+        entry("bc-network", "the same by a network, as in the paper", |args, _| {
+            args.neural_cloning(NeuralCloning::default())
+        }),
+    ),
+    takes(
+        &[GREEDY, COMPONENTS, UNMASKED],
+        entry("bc-patients", "the same as the paper trains it on patients", |args, _| {
+            args.neural_cloning(NeuralCloning::paper_patients())
+        }),
     ),
     entry("majority", "baseline: the action seen most often in a state", |args, _| {
         args.plain()?;
@@ -422,18 +436,17 @@ impl MethodArgs {
         }))
     }
 
-    fn neural_cloning(&self) -> Result<Method, Failure> {
+    fn neural_cloning(&self, defaults: NeuralCloning) -> Result<Method, Failure> {
         if self.step_multiplier.is_some() || self.constant_step || self.average != AverageArg::After {
             return Err(Failure::refused(format!(
                 "--method {} has no step of a theory and no average; it takes --step-size and --step-decay",
                 self.method
             )));
         }
-        let defaults = NeuralCloning::default();
         Ok(Method::NeuralCloning(NeuralCloning {
             components: self.components,
             most_probable: self.greedy,
-            masked: !self.unmasked,
+            masked: defaults.masked && !self.unmasked,
             step_size: self.step_size.unwrap_or(defaults.step_size),
             step_decay: self.step_decay.map_or(defaults.step_decay, |factor| StepDecay::Geometric { factor }),
             batch: if self.batch() == Batch::InOrder { defaults.batch } else { self.batch() },

@@ -96,6 +96,11 @@ impl NeuralCloning {
         }
     }
 
+    /// The same with the network that the paper has for patients.
+    pub fn paper_patients() -> Self {
+        Self { hidden: Hidden::RealLife, ..Self::paper() }
+    }
+
     /// The network for contexts and states that are described by so many numbers together.
     pub fn architecture(&self, inputs: usize, n_actions: usize) -> Architecture {
         match &self.hidden {

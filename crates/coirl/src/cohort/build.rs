@@ -17,8 +17,8 @@ use crate::error::{Error, Result};
 use crate::model::{ActionId, Cmdp, StateId};
 
 /// States where nothing is said, and the training rows that each has on average at least.
-const MOST_STATES: usize = 750;
-const ROWS_PER_STATE: usize = 10;
+const MOST_STATES: usize = 1500;
+const ROWS_PER_STATE: usize = 20;
 
 /// A table that became a model.
 #[derive(Debug, Clone)]

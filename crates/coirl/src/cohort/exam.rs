@@ -16,8 +16,7 @@ use crate::evaluate::off_policy::{
     Assessment, AssessmentSettings, Behaviour, BehaviourSettings, Calibration, Episode, Record, StepPolicy, assess,
     recorded_outcome,
 };
-use crate::evaluate::{Confidence, Estimate, Predictions, RepeatedPlans, Resampling, act};
-use crate::mapping::RewardMapping;
+use crate::evaluate::{Confidence, Estimate, Predictions, Resampling, policies};
 use crate::model::{ActionId, Cmdp, Context, StateId};
 use crate::plan::Policy;
 use serde::Serialize;
@@ -286,27 +285,10 @@ impl<'a> Exam<'a> {
         let assignment = patients.assignment(Draws::default(), |rows| self.states_of(rows))?;
         let contexts: Vec<Context> = stays.iter().map(|stay| stay.context.clone()).collect();
         let carried = |agent: &&Agent| {
-            let policies = self.policies(agent, &contexts)?;
+            let policies = policies(self.model, agent, &contexts)?;
             patients.carried_back(&assignment, |i| self.in_simulator(&policies[i], &actions))
         };
         agents.iter().map(carried).collect::<Result<_>>().map(Some)
-    }
-
-    /// Shares and policies of an agent in each context.
-    fn policies(&self, agent: &Agent, contexts: &[Context]) -> Result<Vec<Vec<(f64, Policy)>>> {
-        match agent.planned_for() {
-            Some(mapping) => {
-                let weights = mapping.weights_of_all(contexts)?;
-                let plans = RepeatedPlans::new(self.model).policies(contexts, &weights)?;
-                Ok(plans.into_iter().map(|policy| vec![(1.0, policy)]).collect())
-            }
-            None => {
-                let behaviours = act(self.model, agent, contexts)?;
-                let own =
-                    |list: Vec<crate::evaluate::Behaviour>| list.into_iter().map(|b| (b.share, b.policy)).collect();
-                Ok(behaviours.into_iter().map(own).collect())
-            }
-        }
     }
 
     /// The fitted states of emitted rows.

@@ -157,7 +157,7 @@ pub struct StateSpec {
     pub measurements: Vec<String>,
     /// What replaces cells that were not measured.
     pub impute: Impute,
-    /// Number of states; where nothing is said, 750, or fewer so that each has ten training rows on average.
+    /// Number of states; where nothing is said, 1,500, or fewer so that each has twenty training rows on average.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clusters: Option<usize>,
     /// Times that k-means is started; the best result is kept.

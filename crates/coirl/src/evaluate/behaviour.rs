@@ -38,9 +38,9 @@ pub(super) fn behaviours(
         Ok(plans.into_iter().map(behaviour).collect::<Vec<_>>())
     };
     let alone = |behaviours: Vec<Behaviour>| behaviours.into_iter().map(|only| vec![only]).collect();
-    let each = |policy: &(dyn Fn(&Context) -> Result<Policy> + Sync)| -> Result<Vec<Vec<Behaviour>>> {
+    let each = || -> Result<Vec<Vec<Behaviour>>> {
         let behaviour = |context: &Context| {
-            let policy = policy(context)?;
+            let policy = own_policy(model, agent, context)?;
             let feature_expectations = evaluate::feature_expectations(&model.mdp(context)?, &policy)?.into();
             Ok(vec![Behaviour { share: 1.0, policy, feature_expectations }])
         };
@@ -49,20 +49,11 @@ pub(super) fn behaviours(
     match agent {
         Agent::Planned(mapping) => Ok(alone(planned(&mapping.weights_of_all(contexts)?, 1.0)?)),
         Agent::Neural(mapping) => Ok(alone(planned(&mapping.weights_of_all(contexts)?, 1.0)?)),
-        Agent::Soft(soft) => {
-            each(&|context| soft_policy(model, context, &soft.mapping().weights(context)?, soft.temperature()))
+        Agent::Nearest(nearest) if nearest.temperature().is_none() => {
+            let rows: Vec<&[f64]> = contexts.iter().map(|context| nearest.weights(context)).collect::<Result<_>>()?;
+            Ok(alone(planned(&rows.concat(), 1.0)?))
         }
-        Agent::Nearest(nearest) => match nearest.temperature() {
-            Some(temperature) => each(&|context| soft_policy(model, context, nearest.weights(context)?, temperature)),
-            None => {
-                let rows: Vec<&[f64]> =
-                    contexts.iter().map(|context| nearest.weights(context)).collect::<Result<_>>()?;
-                Ok(alone(planned(&rows.concat(), 1.0)?))
-            }
-        },
-        Agent::Cloned(cloned) => each(&|context| cloned.policy(model, context)),
-        Agent::ClonedNetwork(cloned) => each(&|context| cloned.policy(model, context)),
-        Agent::Copied(copied) => each(&|context| Policy::stationary(model.pairs(), copied.actions(context)?.to_vec())),
+        Agent::Soft(_) | Agent::Nearest(_) | Agent::Cloned(_) | Agent::ClonedNetwork(_) | Agent::Copied(_) => each(),
         Agent::Fixed(actions) => following(model, contexts, &[Policy::stationary(model.pairs(), actions.clone())?]),
         Agent::Uniform => following(model, contexts, &[model.random_policy()]),
         Agent::Mixed(mixture) => {
@@ -73,6 +64,52 @@ pub(super) fn behaviours(
                 all.iter_mut().zip(planned(&weights, share)?).for_each(|(list, behaviour)| list.push(behaviour));
             }
             Ok(all)
+        }
+    }
+}
+
+/// The policies of an agent in each context with the probability of each, for those who do not ask what they lead to.
+pub(crate) fn policies(model: &Cmdp, agent: &Agent, contexts: &[Context]) -> Result<Vec<Vec<(f64, Policy)>>> {
+    let plans = RepeatedPlans::new(model);
+    let planned = |weights: &[f64]| plans.policies(contexts, weights);
+    let alone = |policies: Vec<Policy>| policies.into_iter().map(|policy| vec![(1.0, policy)]).collect();
+    match agent {
+        Agent::Planned(mapping) => Ok(alone(planned(&mapping.weights_of_all(contexts)?)?)),
+        Agent::Neural(mapping) => Ok(alone(planned(&mapping.weights_of_all(contexts)?)?)),
+        Agent::Nearest(nearest) if nearest.temperature().is_none() => {
+            let rows: Vec<&[f64]> = contexts.iter().map(|context| nearest.weights(context)).collect::<Result<_>>()?;
+            Ok(alone(planned(&rows.concat())?))
+        }
+        Agent::Mixed(mixture) => {
+            let mut all = vec![Vec::new(); contexts.len()];
+            let drawn = mixture.mappings().iter().zip(mixture.shares()).filter(|entry| *entry.1 > 0.0);
+            for (mapping, &share) in drawn {
+                let own = planned(&mapping.weights_of_all(contexts)?)?;
+                all.iter_mut().zip(own).for_each(|(list, policy)| list.push((share, policy)));
+            }
+            Ok(all)
+        }
+        _ => {
+            let own = contexts.par_iter().map(|context| own_policy(model, agent, context));
+            Ok(alone(own.collect::<Result<_>>()?))
+        }
+    }
+}
+
+/// The policy of an agent that does not plan.
+fn own_policy(model: &Cmdp, agent: &Agent, context: &Context) -> Result<Policy> {
+    match agent {
+        Agent::Soft(soft) => soft_policy(model, context, &soft.mapping().weights(context)?, soft.temperature()),
+        Agent::Nearest(nearest) => {
+            soft_policy(model, context, nearest.weights(context)?, nearest.temperature().unwrap_or_default())
+        }
+        Agent::Cloned(cloned) => cloned.policy(model, context),
+        Agent::ClonedNetwork(cloned) => cloned.policy(model, context),
+        Agent::Copied(copied) => Policy::stationary(model.pairs(), copied.actions(context)?.to_vec()),
+        Agent::Fixed(actions) => Policy::stationary(model.pairs(), actions.clone()),
+        Agent::Uniform => Ok(model.random_policy()),
+        Agent::Planned(_) | Agent::Neural(_) | Agent::Mixed(_) => {
+            Err(Error::InvalidSetting { name: "agent", value: agent.kind().into(), reason: "it plans" })
         }
     }
 }

@@ -17,6 +17,7 @@ mod resampling;
 mod score;
 mod support;
 
+pub(crate) use behaviour::policies;
 pub use behaviour::{Behaviour, act};
 pub use context_effect::ContextEffect;
 pub use contexts::{plan_contexts, plan_mapping};

@@ -9,7 +9,7 @@
 //!
 //! with τ and ε from decisions that are not scored ([`Predictions::calibrated_on`]). Costs a plan per context and a backup per visit.
 
-use super::behaviour::act;
+use super::behaviour::policies;
 use super::repeated::RepeatedPlans;
 use crate::agent::Agent;
 use crate::error::{Result, check_length};
@@ -81,9 +81,8 @@ impl Predictions {
                     append(model, &mut probabilities, visits[i], |state, pair| stages[0].share(state, pair));
                 }
             } else {
-                for (own, visited) in act(model, agent, contexts)?.iter().zip(visits) {
-                    let policies: Vec<_> = own.iter().map(|behaviour| (behaviour.share, &behaviour.policy)).collect();
-                    let stages = policies
+                for (own, visited) in policies(model, agent, contexts)?.iter().zip(visits) {
+                    let stages = own
                         .iter()
                         .map(|(share, policy)| Ok((*share, evaluate::stage_distributions(model.pairs(), policy, 1)?)))
                         .collect::<Result<Vec<_>>>()?;

@@ -1,5 +1,6 @@
 //! The experiments of the paper, as functions of their settings: what is compared, on what, and how each fares.
 
+pub mod cohort;
 pub mod sepsis;
 
 use crate::demos::Estimator;

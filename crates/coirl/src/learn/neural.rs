@@ -29,6 +29,8 @@ use std::time::Instant;
 /// Steps where nothing is said, and passes if those take longer.
 const STEPS: u64 = 300;
 const PASSES: u64 = 5;
+/// Widest layer where nothing is said: a model with thousands of features does not need as many units.
+const WIDEST: usize = 512;
 /// What is left of the first step at the last, where nothing is said.
 const LAST_SHARE: f64 = 0.05;
 
@@ -36,8 +38,8 @@ const LAST_SHARE: f64 = 0.05;
 #[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Hidden {
-    /// The widths of [`Architecture::simulator`] without batch normalisation, which mini-batches of a few dozen contexts do not gain from;
-    /// for cloning [`Architecture::cloning_simulator`].
+    /// The widths of [`Architecture::simulator`], 512 at most, without batch normalisation, which mini-batches of a few dozen contexts do not gain
+    /// from; for cloning [`Architecture::cloning_simulator`].
     #[default]
     Plain,
     /// [`Architecture::simulator`], or [`Architecture::cloning_simulator`].
@@ -124,12 +126,20 @@ impl Neural {
         }
     }
 
+    /// As the paper trains it on patients: another network, and α = 0.2·0.95ᵗ.
+    pub fn paper_patients() -> Self {
+        Self { hidden: Hidden::RealLife, step_size: 0.2, step_decay: Some(0.95), ..Self::paper() }
+    }
+
     /// The network for contexts of `dimension` numbers and so many features.
     pub fn architecture(&self, dimension: usize, n_features: usize) -> Architecture {
         let architecture = match &self.hidden {
             Hidden::Plain => {
                 let mut simulator = Architecture::simulator(dimension, n_features);
-                simulator.hidden.iter_mut().for_each(|layer| layer.batch_normalisation = false);
+                for layer in &mut simulator.hidden {
+                    layer.batch_normalisation = false;
+                    layer.width = layer.width.min(WIDEST);
+                }
                 simulator
             }
             Hidden::Simulator => Architecture::simulator(dimension, n_features),
