@@ -437,6 +437,9 @@ struct ScoreArgs {
     /// Times that patients are drawn again for intervals
     #[arg(long, value_name = "N", default_value_t = 500)]
     resamples: usize,
+    /// The same for what policies would have reached, which is fitted again each time
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    off_policy_resamples: usize,
     /// How the clinicians' behaviour is estimated: by counts in each state, or from the nearest rows
     #[arg(long, value_name = "NAME", value_enum, default_value_t = BehaviourArg::Counts)]
     behaviour: BehaviourArg,
@@ -520,7 +523,7 @@ fn settings(args: &ScoreArgs, global: &Global) -> ExamSettings {
         },
         assessment: AssessmentSettings {
             least_effective_sample_size: args.least_effective,
-            resampling: Resampling { seed: global.seed, ..defaults.assessment.resampling },
+            resampling: Resampling { resamples: args.off_policy_resamples, ..resampling.clone() },
             ..defaults.assessment
         },
         softness: args.softness,

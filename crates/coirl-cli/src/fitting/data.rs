@@ -42,10 +42,10 @@ pub(crate) struct DataArgs {
     starts: Option<PathBuf>,
     /// From trajectories to feature expectations: truncated adds up along the path, geometric does for paths ended with
     /// probability 1 - discount, control-variate uses the known dynamics against noise, decisions compares action by action [default: control-variate]
-    #[arg(long, value_name = "NAME", value_enum, requires = "trajectories")]
+    #[arg(long, value_name = "NAME", value_enum)]
     estimator: Option<EstimatorArg>,
     /// Use the first H transitions of every trajectory
-    #[arg(long, value_name = "H", requires = "trajectories")]
+    #[arg(long, value_name = "H")]
     horizon: Option<usize>,
     /// Use as many transitions as leave a discounted tail of at most E, instead of --horizon
     #[arg(long, value_name = "E", allow_negative_numbers = true, conflicts_with = "horizon")]
@@ -195,6 +195,11 @@ impl DataArgs {
     }
 
     pub(crate) fn read(&self, seed: u64) -> Result<Data, Failure> {
+        if let (Some(_), None, None) =
+            (self.estimator.map(drop).or(self.horizon.map(drop)), &self.trajectories, &self.cohort)
+        {
+            return Err(Failure::refused("--estimator and --horizon go with --trajectories or a cohort"));
+        }
         if let Some(folder) = &self.cohort {
             let cohort = CohortFolder::open(folder)?;
             let model = match &self.model {

@@ -13,8 +13,8 @@ use crate::evaluate::matching::{
     Decisions, Grouping, Matching, MatchingSettings, match_actions, visited_state_accuracy,
 };
 use crate::evaluate::off_policy::{
-    Assessment, AssessmentSettings, Behaviour, BehaviourSettings, Calibration, Episode, Record, StepPolicy, assess,
-    recorded_outcome,
+    Assessment, AssessmentSettings, Behaviour, BehaviourSettings, Calibration, Episode, FittedQSettings, Record,
+    StepPolicy, assess, recorded_outcome,
 };
 use crate::evaluate::{Confidence, Estimate, Predictions, Resampling, policies};
 use crate::model::{ActionId, Cmdp, Context, StateId};
@@ -48,7 +48,11 @@ impl Default for ExamSettings {
         Self {
             resampling: Resampling::default(),
             behaviour: BehaviourSettings::default(),
-            assessment: AssessmentSettings::default(),
+            // Survival to a hundredth of a per cent; at discount one sweeps settle slowly.
+            assessment: AssessmentSettings {
+                fitted_q: FittedQSettings { tolerance: 1e-5, ..FittedQSettings::default() },
+                ..AssessmentSettings::default()
+            },
             softness: 0.01,
             true_patients: 300,
         }
