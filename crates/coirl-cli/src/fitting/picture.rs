@@ -8,8 +8,8 @@ use kuva::prelude::{Figure, Layout, LegendPosition, LinePlot, Plot};
 
 const WIDTH: f64 = 520.0;
 const HEIGHT: f64 = 340.0;
-/// Shares that lie closer together are told apart by more than whole percents.
-const CLOSE: f64 = 0.1;
+/// Shares that lie closer together are told apart by one decimal of a per cent more each.
+const CLOSE: [f64; 2] = [0.1, 0.01];
 
 /// The SVG; nothing where there is nothing to draw. Lines differ in their dashes and not only in colour, so that it can be printed.
 pub(crate) fn picture(history: &[Record], title: &str) -> Option<String> {
@@ -82,7 +82,8 @@ fn shares<const N: usize>(series: [(&str, Vec<(f64, f64)>); N]) -> Option<(Vec<P
     if plots.is_empty() {
         return None;
     }
-    let decimals = if most - least < CLOSE { 1 } else { 0 };
+    // A flat line has nothing to be told apart.
+    let decimals = CLOSE.iter().filter(|close| (f64::MIN_POSITIVE..**close).contains(&(most - least))).count();
     let percent = move |share: f64| format!("{:.decimals$} %", 100.0 * share);
     let format = TickFormat::Custom(std::sync::Arc::new(percent));
     let layout =

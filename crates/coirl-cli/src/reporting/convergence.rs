@@ -34,7 +34,8 @@ pub(crate) fn convergence(history: &[Record], method: &str) -> Option<Section> {
         [count(record.step as usize)].into_iter().chain(cells).collect()
     };
     let told = Tabular::new("What was recorded", &header, history.iter().map(row).collect());
-    let content = Markup::all([element("figure", &[], drawing), details("The same as a table", table(&told))]);
+    let figure = element("figure", &[("tabindex", "0"), ("aria-label", "Convergence")], drawing);
+    let content = Markup::all([figure, details("The same as a table", table(&told))]);
     Some(Section { id: "convergence", heading: "Convergence", content })
 }
 

@@ -18,8 +18,8 @@ const LARGEST: usize = 20;
 pub(crate) fn mapping(fitted: &Fitted) -> Option<Section> {
     let mapping = fitted.mapping().ok()?;
     let rows: Vec<Vec<f64>> = mapping.values().chunks_exact(mapping.n_features()).map(<[f64]>::to_vec).collect();
-    let says = "A row per field of the context, a column per feature. The weight of a feature in the reward is the sum of its entries, \
-                each times its field; only their proportions matter. mapping.csv holds the numbers in full.";
+    let says = "What every field of the context adds to the weight of every feature in the reward: a weight is the sum of its entries, each \
+                times its field. Only their proportions matter. mapping.csv holds the numbers in full.";
     let content = drawn(fitted, "The mapping from context to reward weights", rows, says);
     Some(Section { id: "mapping", heading: "The learned mapping", content })
 }

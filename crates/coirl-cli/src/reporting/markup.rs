@@ -22,7 +22,7 @@ impl Markup {
         let (width, height) = (attribute("width")?, attribute("height")?);
         let fonts = attribute("font-family").unwrap_or("sans-serif");
         let opening = format!(
-            "<svg viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{}\" font-family=\"{}\">",
+            "<svg viewBox=\"0 0 {width} {height}\" style=\"max-width:{width}px\" role=\"img\" aria-label=\"{}\" font-family=\"{}\">",
             escaped(label),
             escaped(fonts)
         );
@@ -145,7 +145,12 @@ mod tests {
     fn a_drawing_fits_the_page_and_says_what_it_is() {
         let svg = "<?xml?><svg xmlns=\"http://www.w3.org/2000/svg\" width=\"10\" height=\"5\"><g/></svg>";
         let drawing = Markup::drawing(svg, "T", "a & b").unwrap_or_default().0;
-        assert!(drawing.starts_with("<svg viewBox=\"0 0 10 5\" role=\"img\" aria-label=\"a &amp; b\""), "{drawing}");
+        assert!(
+            drawing.starts_with(
+                "<svg viewBox=\"0 0 10 5\" style=\"max-width:10px\" role=\"img\" aria-label=\"a &amp; b\""
+            ),
+            "{drawing}"
+        );
         assert!(drawing.ends_with("><title>T</title><g/></svg>") && !drawing.contains("http"), "{drawing}");
         assert!(Markup::drawing("no drawing", "", "").is_none());
     }
