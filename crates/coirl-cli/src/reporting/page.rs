@@ -49,7 +49,7 @@ impl Page {
         let made = Markup::all([
             text(&format!("Made by coirl {} with ", env!("CARGO_PKG_VERSION"))),
             element("code", &[], text(&self.command)),
-            text(": the same run gives the same page."),
+            text("."),
         ]);
         let research = if self.clinical { paragraph(NOT_FOR_CLINICAL_USE) } else { Markup::default() };
         let body = Markup::all([
