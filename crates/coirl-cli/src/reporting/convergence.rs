@@ -44,7 +44,7 @@ fn in_words(history: &[Record], recorded: &[Quantity]) -> String {
     let ends = |(name, of): &Quantity| {
         let mut points = history.iter().filter_map(|record| Some((record.step, of(record)?)));
         let first = points.next()?;
-        let last = points.last().unwrap_or(first);
+        let last = points.next_back().unwrap_or(first);
         Some(format!("{name} from {} at step {} to {} at step {}", short(first.1), first.0, short(last.1), last.0))
     };
     let all: Vec<String> = recorded.iter().filter_map(ends).collect();
