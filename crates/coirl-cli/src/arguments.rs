@@ -9,6 +9,7 @@ use crate::commands::fit::FitArgs;
 use crate::commands::info::InfoArgs;
 use crate::commands::plan::PlanArgs;
 use crate::commands::predict::PredictArgs;
+use crate::commands::report::ReportArgs;
 use clap::{Args, Parser, Subcommand};
 
 const WORKFLOW: &str = "\
@@ -24,6 +25,7 @@ Workflow:
   coirl info coirl-fit/fitted.safetensors      what was learned
   coirl explain coirl-fit                      what of it is certain, and why
   coirl predict coirl-fit --context 0.2,0.3,0.5  how to act in a new context
+  coirl report coirl-fit                       a page about it
   coirl domain list                            which models are built in
   coirl domain show driving                    what one of them looks like
   coirl domain export driving --out model.npz  write it to a file
@@ -95,6 +97,7 @@ pub(crate) enum Command {
     Fit(Box<FitArgs>),
     Explain(Box<ExplainArgs>),
     Predict(Box<PredictArgs>),
+    Report(Box<ReportArgs>),
     Domain(DomainArgs),
     Plan(Box<PlanArgs>),
     Info(InfoArgs),

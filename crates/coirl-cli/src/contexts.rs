@@ -64,6 +64,20 @@ pub(crate) fn read_contexts(path: &Path, model: &Cmdp, names: &[String]) -> Resu
     contexts_of(model, &Table::read(path, "contexts")?.ordered_by(names)?)
 }
 
+/// The mean of some contexts.
+pub(crate) fn mean_context<'a>(
+    model: &Cmdp,
+    contexts: impl ExactSizeIterator<Item = &'a Context>,
+) -> Result<Context, Failure> {
+    let n = contexts.len() as f64;
+    let mut mean: Vec<f64> = Vec::new();
+    for context in contexts {
+        mean.resize(context.values().len(), 0.0);
+        mean.iter_mut().zip(context.values()).for_each(|(sum, x)| *sum += x / n);
+    }
+    Ok(model.context_space().context(mean)?)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -37,6 +37,15 @@ pub(crate) fn to_file(
     }
 }
 
+/// Refuses a file that could not be written once everything is computed.
+pub(crate) fn check_can_be_written(path: &Path) -> Result<(), Failure> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !folder.is_dir() {
+        return Err(Failure::in_file(path, "its folder is not there"));
+    }
+    if path.is_dir() { Err(Failure::in_file(path, "is a folder; expected a file to write")) } else { Ok(()) }
+}
+
 /// One line on standard error, unless asked to be quiet.
 pub(crate) fn note(quiet: bool, line: &str) {
     if !quiet {

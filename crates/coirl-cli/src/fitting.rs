@@ -11,7 +11,7 @@ mod shipped;
 mod trajectories;
 mod watcher;
 
-pub(crate) use data::{Data, DataArgs, contexts_of, mapping_of, read_recorded};
+pub(crate) use data::{Data, DataArgs, Truth, contexts_of, mapping_of, read_recorded};
 pub(crate) use dynamics::{DynamicsArgs, LEARNED_MODEL};
 pub(crate) use folder::OutputFolder;
 pub(crate) use methods::{METHODS, MethodArgs};

@@ -16,6 +16,7 @@ mod numbers;
 mod plans;
 mod predicting;
 mod progress;
+mod reporting;
 mod summary;
 mod tables;
 mod text;

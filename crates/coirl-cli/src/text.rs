@@ -41,8 +41,29 @@ pub(crate) fn table(out: &mut dyn Write, header: &[&str], right: &[usize], rows:
     Ok(())
 }
 
+/// A table with its title, whatever it is shown on: the terminal or a page.
+pub(crate) struct Tabular {
+    pub(crate) title: String,
+    pub(crate) header: Vec<String>,
+    pub(crate) rows: Vec<Vec<String>>,
+}
+
+impl Tabular {
+    pub(crate) fn new(title: impl Into<String>, header: &[&str], rows: Vec<Vec<String>>) -> Self {
+        Self { title: title.into(), header: header.iter().map(|name| (*name).to_owned()).collect(), rows }
+    }
+
+    /// Below its title; every column but the first is aligned to the right.
+    pub(crate) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        title(out, &self.title)?;
+        let header: Vec<&str> = self.header.iter().map(String::as_str).collect();
+        let right: Vec<usize> = (1..header.len()).collect();
+        table(out, &header, &right, self.rows.clone())
+    }
+}
+
 /// Names come from files; they may not move the cursor or start a line.
-fn printable(text: &str) -> String {
+pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 

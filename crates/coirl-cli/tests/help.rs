@@ -21,6 +21,7 @@ fn help_pages() {
         ("fit", "fit --help"),
         ("explain", "explain --help"),
         ("predict", "predict --help"),
+        ("report", "report --help"),
         ("domain", "domain --help"),
         ("domain_list", "domain list --help"),
         ("domain_show", "domain show --help"),

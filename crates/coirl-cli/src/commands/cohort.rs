@@ -2,8 +2,8 @@
 
 use crate::arguments::{Global, PAGE};
 use crate::cohorts::{
-    CohortFolder, CohortRun, InputArgs, NOT_FOR_CLINICAL_USE, Scored, selection_picture, write_build, write_comparison,
-    write_findings, write_scores, write_selection,
+    CohortFolder, CohortRun, ExamArgs, InputArgs, NOT_FOR_CLINICAL_USE, Scores, selection_picture, write_build,
+    write_comparison, write_findings, write_scores, write_selection,
 };
 use crate::destination::{note, to_file, to_stdout, to_terminal};
 use crate::failure::{Failure, Outcome};
@@ -11,22 +11,15 @@ use crate::fitting::OutputFolder;
 use crate::numbers::{count, full};
 use crate::progress;
 use clap::{Args, Subcommand, ValueEnum};
+use coirl::agent::Agent;
 use coirl::clustering::Step;
 use coirl::cohort::synthetic::{Clinician, Synthetic};
-use coirl::cohort::{
-    AgentAgreement, BuildStage, CandidateScore, Cohort, Exam, ExamSettings, Selection, Spec, build, lint, presets,
-    select,
-};
-use coirl::evaluate::Resampling;
-use coirl::evaluate::off_policy::{AssessmentSettings, BehaviourSettings, Comparable};
+use coirl::cohort::{BuildStage, CandidateScore, Cohort, Selection, Spec, build, lint, presets, select};
 use coirl::experiments::cohort::{Entrant, Fared, enter, entrants};
 use serde_json::json;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-
-/// Rows of other patients that a behaviour is estimated from.
-const NEIGHBOURS: usize = 100;
 
 const EXPLANATION: &str = "\
 A long table has one row per stay and step: who, when, measurements, doses and the outcome. `build` makes a contextual \
@@ -434,33 +427,8 @@ struct ScoreArgs {
     /// Output folders of `coirl fit`, all from one cohort
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<PathBuf>,
-    /// Times that patients are drawn again for intervals
-    #[arg(long, value_name = "N", default_value_t = 500)]
-    resamples: usize,
-    /// The same for what policies would have reached, which is fitted again each time
-    #[arg(long, value_name = "N", default_value_t = 100)]
-    off_policy_resamples: usize,
-    /// How the clinicians' behaviour is estimated: by counts in each state, or from the nearest rows
-    #[arg(long, value_name = "NAME", value_enum, default_value_t = BehaviourArg::Counts)]
-    behaviour: BehaviourArg,
-    /// Effective stays below which importance weights are refused
-    #[arg(long, value_name = "N", default_value_t = AssessmentSettings::default().least_effective_sample_size, allow_negative_numbers = true)]
-    least_effective: f64,
-    /// Share of the clinicians' behaviour that is mixed into the policy
-    #[arg(long, value_name = "SHARE", default_value_t = ExamSettings::default().softness, allow_negative_numbers = true)]
-    softness: f64,
-    /// Patients on whom the true value is computed, for synthetic tables
-    #[arg(long, value_name = "N", default_value_t = ExamSettings::default().true_patients)]
-    true_patients: usize,
-    /// Leave out off-policy evaluation
-    #[arg(long)]
-    no_off_policy: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum BehaviourArg {
-    Counts,
-    Neighbours,
+    #[command(flatten)]
+    exam: ExamArgs,
 }
 
 fn score(args: &ScoreArgs, global: &Global) -> Result<(), Failure> {
@@ -471,65 +439,15 @@ fn score(args: &ScoreArgs, global: &Global) -> Result<(), Failure> {
             format!("learned from {}, the first run from {}", other.cohort.path().display(), cohort.path().display());
         return Err(Failure::in_file(path, reason));
     }
-    let settings = settings(args, global);
-    let model = cohort.model()?;
-    let (validation, test) = (cohort.validation(&model)?, cohort.test(&model)?);
-    let exam = Exam::new(&model, &cohort.file.encoder, cohort.ends(), &validation, &test)?;
-    let bar = progress::stage("scoring", global.quiet);
-    bar.set_length(2 * runs.len() as u64 + 1);
-    let mut agreements = Vec::new();
-    for run in &runs {
-        agreements.push(exam.agreement(&run.fitted.agent, &settings)?);
-        bar.inc(1);
-    }
-    let agents: Vec<&coirl::agent::Agent> = runs.iter().map(|run| &run.fitted.agent).collect();
-    let truths = match &cohort.file.truth {
-        Some(synthetic) => exam.true_values(&agents, synthetic, &settings)?,
-        None => None,
-    };
-    bar.inc(runs.len() as u64);
-    let name = |path: &PathBuf| {
-        path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
-    };
-    let scored = |(i, agreement): (usize, AgentAgreement)| Scored {
-        run: args.runs[i].display().to_string(),
-        method: name(&args.runs[i]),
-        agreement,
-        truth: truths.as_ref().map(|truths| truths[i]),
-    };
-    let scores: Vec<Scored> = agreements.into_iter().enumerate().map(scored).collect();
-    let agents: Vec<(String, &coirl::agent::Agent)> =
-        scores.iter().zip(agents).map(|(scored, agent)| (scored.method.clone(), agent)).collect();
-    let off_policy = if args.no_off_policy { None } else { exam.off_policy(&agents, &settings)? };
-    bar.finish_and_clear();
+    let examined: Vec<(&Path, &Agent)> =
+        args.runs.iter().zip(&runs).map(|(path, run)| (path.as_path(), &run.fitted.agent)).collect();
+    let scores = args.exam.score(cohort, &examined, global.seed, global.quiet)?;
     if global.json {
-        let line =
-            json!({"runs": scores, "off_policy": off_policy, "settings": settings, "note": NOT_FOR_CLINICAL_USE});
+        let Scores { runs, off_policy, settings } = &scores;
+        let line = json!({"runs": runs, "off_policy": off_policy, "settings": settings, "note": NOT_FOR_CLINICAL_USE});
         return to_stdout(|out| Ok(writeln!(out, "{line}")?));
     }
-    to_terminal(|out| write_scores(out, &scores, off_policy.as_ref()))
-}
-
-fn settings(args: &ScoreArgs, global: &Global) -> ExamSettings {
-    let defaults = ExamSettings::default();
-    let resampling = Resampling { resamples: args.resamples, seed: global.seed, ..Resampling::default() };
-    ExamSettings {
-        behaviour: BehaviourSettings {
-            comparable: match args.behaviour {
-                BehaviourArg::Counts => Comparable::State,
-                BehaviourArg::Neighbours => Comparable::Neighbours { k: NEIGHBOURS },
-            },
-            ..defaults.behaviour
-        },
-        assessment: AssessmentSettings {
-            least_effective_sample_size: args.least_effective,
-            resampling: Resampling { resamples: args.off_policy_resamples, ..resampling.clone() },
-            ..defaults.assessment
-        },
-        softness: args.softness,
-        true_patients: args.true_patients,
-        resampling,
-    }
+    to_terminal(|out| write_scores(out, &scores))
 }
 
 const COMPARE: &str = "\

@@ -1,7 +1,7 @@
 //! `coirl explain`: what a mapping says, what of it the demonstrations determine, and whether the context is of use.
 
 use crate::arguments::{Global, PAGE};
-use crate::contexts::{ContextText, context_names};
+use crate::contexts::{ContextText, context_names, mean_context};
 use crate::destination::{to_stdout, to_terminal};
 use crate::explaining::{ChoiceReport, EntryReport, Explanation, write};
 use crate::failure::{Failure, Outcome};
@@ -9,10 +9,11 @@ use crate::fitting::{DataArgs, Run, SourceData};
 use crate::networks::NetworkReport;
 use crate::progress;
 use clap::Args;
+use coirl::demos::Demonstration;
 use coirl::inspect::{self, BootstrapSettings, ContextHelpsSettings, Contributions, DeterminationSettings, Progress};
 use coirl::learn::Problem;
 use coirl::mapping::LinearMapping;
-use coirl::model::{Cmdp, Context, StateId};
+use coirl::model::StateId;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
@@ -69,7 +70,7 @@ pub(crate) fn run(args: &ExplainArgs, global: &Global) -> Result<Outcome, Failur
     };
     let (context, given) = match &args.context {
         Some(typed) => (typed.resolve(model, context_names(model, fitted))?, true),
-        None => (mean_context(model, &problem)?, false),
+        None => (mean_context(model, train.demonstrations().iter().map(Demonstration::context))?, false),
     };
     let contributions = match &linear {
         Some(mapping) => Contributions::new(model, mapping, &context)?,
@@ -160,14 +161,4 @@ fn of_unit_length(mapping: &LinearMapping) -> Result<LinearMapping, Failure> {
     }
     let values = mapping.values().iter().map(|w| w / size).collect();
     Ok(LinearMapping::new(mapping.dimension(), mapping.n_features(), values)?)
-}
-
-/// The mean of the contexts that were learned from.
-fn mean_context(model: &Cmdp, problem: &Problem<'_>) -> Result<Context, Failure> {
-    let mut mean = vec![0.0; problem.dimension()];
-    for i in 0..problem.len() {
-        let context = problem.context(i).values();
-        mean.iter_mut().zip(context).for_each(|(sum, x)| *sum += x / problem.len() as f64);
-    }
-    Ok(model.context_space().context(mean)?)
 }

@@ -3,7 +3,7 @@
 use crate::arguments::{Cli, Command, Global, PAGE};
 use crate::cohorts::{CohortFolder, InputArgs};
 use crate::commands::cohort::build_cohort;
-use crate::destination::{note, to_file, to_stdout, to_terminal};
+use crate::destination::{check_can_be_written, note, to_file, to_stdout, to_terminal};
 use crate::failure::{Failure, Outcome};
 use crate::fitting::{
     CHECKPOINT, Data, DataArgs, DynamicsArgs, FITTED, LEARNED_MODEL, METHODS, MethodArgs, OutputFolder, Report, Source,
@@ -285,8 +285,7 @@ fn fit(args: &FitArgs, global: &Global) -> Result<Outcome, Failure> {
     let scored_on = truth.as_ref().map(|truth| {
         let n = truth.contexts.len();
         match (&learned, truth.held_out) {
-            (None, true) => format!("on {n} test contexts"),
-            (None, false) => format!("on {n} contexts that were learned from"),
+            (None, _) => truth.scored_on(),
             (Some(_), true) => format!("in --model, {n} test contexts"),
             (Some(_), false) => format!("in --model, {n} contexts learned from"),
         }
@@ -371,15 +370,6 @@ fn recorded_validation_loss(fitted: &Fitted) -> Option<f64> {
         Status::ValidationStalled => losses.reduce(f64::min),
         _ => losses.next_back(),
     }
-}
-
-/// Refuses a file that could not be written once everything is learned.
-fn check_can_be_written(path: &Path) -> Result<(), Failure> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if !folder.is_dir() {
-        return Err(Failure::in_file(path, "its folder is not there"));
-    }
-    if path.is_dir() { Err(Failure::in_file(path, "is a folder; expected a file to write")) } else { Ok(()) }
 }
 
 /// The checkpoint to go on from; none where there is none.

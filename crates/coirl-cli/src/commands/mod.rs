@@ -10,6 +10,7 @@ pub(crate) mod fit;
 pub(crate) mod info;
 pub(crate) mod plan;
 pub(crate) mod predict;
+pub(crate) mod report;
 
 use crate::arguments::{Cli, Command};
 use crate::failure::{Failure, Outcome};
@@ -23,6 +24,7 @@ pub(crate) fn run(cli: Cli) -> Result<Outcome, Failure> {
         Command::Domain(args) => domain::run(args, &cli.global),
         Command::Plan(args) => plan::run(*args, &cli.global),
         Command::Predict(args) => predict::run(&args, &cli.global),
+        Command::Report(args) => report::run(&args, &cli.global),
         Command::Info(args) => info::run(&args, &cli.global),
         Command::Completions(args) => completions::run(&args),
     }

@@ -86,6 +86,14 @@ pub(crate) struct Truth {
     pub(crate) held_out: bool,
 }
 
+impl Truth {
+    /// Where scores are taken, in words.
+    pub(crate) fn scored_on(&self) -> String {
+        let n = self.contexts.len();
+        if self.held_out { format!("on {n} test contexts") } else { format!("on {n} contexts that were learned from") }
+    }
+}
+
 impl DataArgs {
     /// A model without demonstrations.
     pub(crate) fn of_model(model: Option<&Path>) -> Self {

@@ -1,5 +1,5 @@
 //! The run as a picture: the loss against the steps, or the distance from the expert or how well actions are explained where there is
-//! no loss, and the value against the expert's where a truth is known.
+//! no loss, the share of validation actions where these are watched, and the value against the expert's where a truth is known.
 
 use coirl::learn::Record;
 use kuva::TickFormat;
@@ -8,13 +8,13 @@ use kuva::prelude::{Figure, Layout, LegendPosition, LinePlot, Plot};
 
 const WIDTH: f64 = 520.0;
 const HEIGHT: f64 = 340.0;
-/// Values above this share of the expert's are told apart by more than whole percents.
-const CLOSE: f64 = 0.9;
+/// Shares that lie closer together are told apart by one decimal of a per cent more each.
+const CLOSE: [f64; 2] = [0.1, 0.01];
 
 /// The SVG; nothing where there is nothing to draw. Lines differ in their dashes and not only in colour, so that it can be printed.
 pub(crate) fn picture(history: &[Record], title: &str) -> Option<String> {
-    let panels: Vec<(Vec<Plot>, Layout)> =
-        losses(history).or_else(|| likelihood(history)).into_iter().chain(values(history)).collect();
+    let first = losses(history).or_else(|| likelihood(history));
+    let panels: Vec<(Vec<Plot>, Layout)> = [first, accuracy(history), values(history)].into_iter().flatten().collect();
     let columns = panels.len();
     if columns == 0 {
         return None;
@@ -61,18 +61,29 @@ fn likelihood(history: &[Record]) -> Option<(Vec<Plot>, Layout)> {
     Some((plots, layout))
 }
 
+/// The share of the actions of validation demonstrations that the agent would take.
+fn accuracy(history: &[Record]) -> Option<(Vec<Plot>, Layout)> {
+    shares([("same action as on validation", points(history, |record| record.validation_accuracy))])
+}
+
 fn values(history: &[Record]) -> Option<(Vec<Plot>, Layout)> {
-    let series = [
+    shares([
         ("value / expert's value", points(history, |record| record.score.map(|score| score.value_ratio))),
         ("the same above random", points(history, |record| record.score.map(|score| score.relative_value))),
         ("states with an optimal action", points(history, |record| record.score.map(|score| score.optimal_accuracy))),
-    ];
-    let least = series.iter().flat_map(|(_, points)| points).map(|point| point.1).fold(f64::INFINITY, f64::min);
+    ])
+}
+
+/// Shares on an axis of per cent.
+fn shares<const N: usize>(series: [(&str, Vec<(f64, f64)>); N]) -> Option<(Vec<Plot>, Layout)> {
+    let heights = || series.iter().flat_map(|(_, points)| points).map(|point| point.1);
+    let (least, most) = (heights().fold(f64::INFINITY, f64::min), heights().fold(f64::NEG_INFINITY, f64::max));
     let plots = lines(series);
     if plots.is_empty() {
         return None;
     }
-    let decimals = if least > CLOSE { 1 } else { 0 };
+    // A flat line has nothing to be told apart.
+    let decimals = CLOSE.iter().filter(|close| (f64::MIN_POSITIVE..**close).contains(&(most - least))).count();
     let percent = move |share: f64| format!("{:.decimals$} %", 100.0 * share);
     let format = TickFormat::Custom(std::sync::Arc::new(percent));
     let layout =

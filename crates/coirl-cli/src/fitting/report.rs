@@ -1,6 +1,7 @@
 //! What a run came to: a small table for people, one object for programs.
 
 use super::dynamics::LearnedDynamics;
+use crate::cohorts::NOT_FOR_CLINICAL_USE;
 use crate::failure::Failure;
 use crate::numbers::{bound, count, short};
 use crate::text;
@@ -24,7 +25,7 @@ const MOST_ROWS: usize = 12;
 /// A finished run. Nothing in it varies from one run to the next, but what [`Report::write`] is told.
 #[derive(Serialize)]
 pub(crate) struct Report<'a> {
-    method: &'static str,
+    method: &'a str,
     status: Status,
     steps: u64,
     demonstrations: u64,
@@ -60,7 +61,7 @@ pub(crate) struct Report<'a> {
 
 impl<'a> Report<'a> {
     pub(crate) fn new(
-        method: &'static str,
+        method: &'a str,
         source: &'a str,
         fitted: &'a Fitted,
         score: Option<(Score, String)>,
@@ -108,98 +109,20 @@ impl<'a> Report<'a> {
         (planning, network): (Duration, Duration),
     ) -> Result<(), Failure> {
         text::title(out, &format!("Learned from {}", self.source))?;
-        let mut rows: Vec<Vec<String>> = Vec::new();
-        let mut row = |what: &str, number: String, remark: &str| rows.push(vec![what.into(), number, remark.into()]);
-        // A long name would push the remarks off the page.
-        let (short_name, long_name) =
-            if self.method.len() <= LONGEST_NAME { (self.method, "") } else { ("", self.method) };
-        row("method", short_name.into(), long_name);
-        if let Method::Adaptive(Adaptive { objective, .. }) | Method::Neural(Neural { objective, .. }) =
-            &self.fitted.settings.method
-        {
-            match objective {
-                Objective::Loss => row("objective", String::new(), "the loss of the paper"),
-                Objective::Likelihood { .. } => row("objective", String::new(), "the likelihood of single actions"),
-            }
-        }
-        let short_kind = if self.agent.len() <= LONGEST_KIND { self.agent } else { "" };
-        row("agent", short_kind.into(), &agent_in_words(&self.fitted.agent));
-        if let Some(accuracy) = self.validation_accuracy {
-            row("same action", format!("{:.1} %", 100.0 * accuracy), "on validation stays, by step");
-        }
-        let on = self.scored_on.as_deref().unwrap_or_default();
-        match (self.score, self.validation_loss) {
-            (_, Some(loss)) if matches!(self.fitted.agent, Agent::ClonedNetwork(_)) => {
-                row("validation", short(loss), "−log-likelihood of a held-out decision");
-            }
-            // Without a mapping there is no loss, held out or not.
-            _ if self.mapping.is_none() => {}
-            (Some(score), _) if on.ends_with("learned from") => {
-                row("loss beside the truth", score.held_out_loss.map_or("–".into(), short), on);
-            }
-            (Some(score), _) => row("held-out loss", score.held_out_loss.map_or("–".into(), short), on),
-            (None, Some(loss)) => row("held-out loss", short(loss), "on the validation demonstrations"),
-            (None, None) => row("held-out loss", "–".into(), "give --true-mapping or --validation"),
-        }
-        if let (Some(_), Some(_), Some(loss)) = (&self.mapping, self.score, self.validation_loss) {
-            row("validation loss", short(loss), "on the validation demonstrations");
-        }
-        if self.fitted.mapping().is_ok_and(|mapping| mapping.values().iter().all(|w| *w == 0.0)) {
-            row("mapping", "0".into(), "nothing was learned: every policy explains it");
-        }
-        if let Some(loss) = self.certificate.loss {
-            let remark = if loss < 0.0 { "below 0: the paths are noisy" } else { "on the demonstrations, unexplained" };
-            row("loss", short(loss), remark);
-        }
-        if let Some(score) = self.score {
-            row("value relative to the expert", percent(score.value_ratio), on);
-            row("the same above random", percent(score.relative_value), "0 % is acting at random");
-            row("accuracy", percent(score.accuracy), "states with the expert's action");
-            row("accuracy with a choice", percent(score.choice_accuracy), "of states with several actions");
-            row("accuracy along the way", percent(score.visited_accuracy), "as often as the expert is there");
-            row("optimal actions", percent(score.optimal_accuracy), "states with an action as good");
-        }
-        if self.mapping.is_none() && self.score.is_none() {
-            row("value", "–".into(), "give --true-mapping to know it");
-        }
-        if let Some(log_likelihood) = self.log_likelihood {
-            row("log-likelihood", short(log_likelihood), "per demonstrated action");
-        }
-        if let Some(share) = self.training_accuracy {
-            row("demonstrated actions", percent(share), "taken by the agent as well");
-        }
-        row("demonstrations used", count(self.demonstrations as usize), "");
-        row("planner calls", count(self.planner_calls as usize), "of the learner, not of the scores");
-        row("steps", count(self.steps as usize), status_in_words(self.status));
-        if let Some(most) = self.certificate.bound {
-            row("bound", short(most), "see below");
-        }
-        if let Some(distance) = self.certificate.distance {
-            row("distance", short(distance), "from the expert's expectations");
-        }
-        if let Some(game) = &self.certificate.game_value {
-            row("game value", short(game.lower), &format!("of the agent; of nobody above {}", short(game.upper)));
-        }
-        if let Some(gap) = self.certificate.gap {
-            let played = self.certificate.game_value.is_some();
-            let what = if played { "to the value of the game, at most" } else { "to the least possible loss, at most" };
-            row("gap", short(gap), what);
-        }
-        if self.certificate.bias_bound > 0.0 {
-            row("bias", bound(self.certificate.bias_bound), "of estimated expectations, at most");
-        }
-        for (what, number, remark) in self.dynamics.iter().flat_map(LearnedDynamics::rows) {
-            row(what, number, &remark);
-        }
+        let mut rows = self.learner();
+        rows.extend(self.held_out());
+        rows.extend(self.loss());
+        rows.extend(self.against_the_truth());
+        rows.extend(self.effort());
         let trained = planning + network;
         if !trained.is_zero() {
             let share = planning.as_secs_f64() / trained.as_secs_f64();
-            row("planning", percent(share), "of the time; the rest is the network");
+            rows.push(row("planning", percent(share), "of the time; the rest is the network"));
         }
-        row("seconds", format!("{:.2}", taken.as_secs_f64()), "");
+        rows.push(row("seconds", format!("{:.2}", taken.as_secs_f64()), ""));
         text::table(out, &["", "", ""], &[1], rows)?;
         if self.fitted.names.model == "sepsis" {
-            writeln!(out, "\nResearch software, not for clinical use.")?;
+            writeln!(out, "\n{NOT_FOR_CLINICAL_USE}")?;
         }
         write_mapping(out, self.fitted)?;
         if self.certificate.bound.is_some() {
@@ -211,6 +134,126 @@ impl<'a> Report<'a> {
         }
         Ok(())
     }
+
+    /// What learned, and what acts.
+    pub(crate) fn learner(&self) -> Vec<Vec<String>> {
+        // A long name would push the remarks off the page.
+        let (short_name, long_name) =
+            if self.method.len() <= LONGEST_NAME { (self.method, "") } else { ("", self.method) };
+        let mut rows = vec![row("method", short_name.into(), long_name)];
+        if let Method::Adaptive(Adaptive { objective, .. }) | Method::Neural(Neural { objective, .. }) =
+            &self.fitted.settings.method
+        {
+            let remark = match objective {
+                Objective::Loss => "the loss of the paper",
+                Objective::Likelihood { .. } => "the likelihood of single actions",
+            };
+            rows.push(row("objective", String::new(), remark));
+        }
+        let short_kind = if self.agent.len() <= LONGEST_KIND { self.agent } else { "" };
+        rows.push(row("agent", short_kind.into(), &agent_in_words(&self.fitted.agent)));
+        if let Some(accuracy) = self.validation_accuracy {
+            rows.push(row("same action", format!("{:.1} %", 100.0 * accuracy), "on validation stays, by step"));
+        }
+        rows
+    }
+
+    /// How it does on what was not learned from.
+    pub(crate) fn held_out(&self) -> Vec<Vec<String>> {
+        let on = self.scored_on.as_deref().unwrap_or_default();
+        let mut rows = Vec::new();
+        match (self.score, self.validation_loss) {
+            (_, Some(loss)) if matches!(self.fitted.agent, Agent::ClonedNetwork(_)) => {
+                rows.push(row("validation", short(loss), "−log-likelihood of a held-out decision"));
+            }
+            // Without a mapping there is no loss, held out or not.
+            _ if self.mapping.is_none() => {}
+            (Some(score), _) if on.ends_with("learned from") => {
+                rows.push(row("loss beside the truth", score.held_out_loss.map_or("–".into(), short), on));
+            }
+            (Some(score), _) => rows.push(row("held-out loss", score.held_out_loss.map_or("–".into(), short), on)),
+            (None, Some(loss)) => rows.push(row("held-out loss", short(loss), "on the validation demonstrations")),
+            (None, None) => rows.push(row("held-out loss", "–".into(), "give --true-mapping or --validation")),
+        }
+        if let (Some(_), Some(_), Some(loss)) = (&self.mapping, self.score, self.validation_loss) {
+            rows.push(row("validation loss", short(loss), "on the validation demonstrations"));
+        }
+        rows
+    }
+
+    /// How well the demonstrations are explained.
+    pub(crate) fn loss(&self) -> Vec<Vec<String>> {
+        let mut rows = Vec::new();
+        if self.fitted.mapping().is_ok_and(|mapping| mapping.values().iter().all(|w| *w == 0.0)) {
+            rows.push(row("mapping", "0".into(), "nothing was learned: every policy explains it"));
+        }
+        if let Some(loss) = self.certificate.loss {
+            let remark = if loss < 0.0 { "below 0: the paths are noisy" } else { "on the demonstrations, unexplained" };
+            rows.push(row("loss", short(loss), remark));
+        }
+        rows
+    }
+
+    /// How it compares with the expert, where a truth is known.
+    pub(crate) fn against_the_truth(&self) -> Vec<Vec<String>> {
+        let on = self.scored_on.as_deref().unwrap_or_default();
+        match self.score {
+            Some(score) => vec![
+                row("value relative to the expert", percent(score.value_ratio), on),
+                row("the same above random", percent(score.relative_value), "0 % is acting at random"),
+                row("accuracy", percent(score.accuracy), "states with the expert's action"),
+                row("accuracy with a choice", percent(score.choice_accuracy), "of states with several actions"),
+                row("accuracy along the way", percent(score.visited_accuracy), "as often as the expert is there"),
+                row("optimal actions", percent(score.optimal_accuracy), "states with an action as good"),
+            ],
+            None if self.mapping.is_none() => vec![row("value", "–".into(), "give --true-mapping to know it")],
+            None => Vec::new(),
+        }
+    }
+
+    /// What the run took, and what is proved about its result.
+    pub(crate) fn effort(&self) -> Vec<Vec<String>> {
+        let mut rows = Vec::new();
+        if let Some(log_likelihood) = self.log_likelihood {
+            rows.push(row("log-likelihood", short(log_likelihood), "per demonstrated action"));
+        }
+        if let Some(share) = self.training_accuracy {
+            rows.push(row("demonstrated actions", percent(share), "taken by the agent as well"));
+        }
+        rows.push(row("demonstrations used", count(self.demonstrations as usize), ""));
+        rows.push(row("planner calls", count(self.planner_calls as usize), "of the learner, not of the scores"));
+        rows.push(row("steps", count(self.steps as usize), status_in_words(self.status)));
+        if let Some(most) = self.certificate.bound {
+            rows.push(row("bound", short(most), "see below"));
+        }
+        if let Some(distance) = self.certificate.distance {
+            rows.push(row("distance", short(distance), "from the expert's expectations"));
+        }
+        if let Some(game) = &self.certificate.game_value {
+            rows.push(row(
+                "game value",
+                short(game.lower),
+                &format!("of the agent; of nobody above {}", short(game.upper)),
+            ));
+        }
+        if let Some(gap) = self.certificate.gap {
+            let played = self.certificate.game_value.is_some();
+            let what = if played { "to the value of the game, at most" } else { "to the least possible loss, at most" };
+            rows.push(row("gap", short(gap), what));
+        }
+        if self.certificate.bias_bound > 0.0 {
+            rows.push(row("bias", bound(self.certificate.bias_bound), "of estimated expectations, at most"));
+        }
+        for (what, number, remark) in self.dynamics.iter().flat_map(LearnedDynamics::rows) {
+            rows.push(row(what, number, &remark));
+        }
+        rows
+    }
+}
+
+/// A line of the table: what, the number, and a remark.
+fn row(what: &str, number: String, remark: &str) -> Vec<String> {
+    vec![what.into(), number, remark.into()]
 }
 
 /// How an agent acts.

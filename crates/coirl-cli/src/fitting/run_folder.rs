@@ -2,6 +2,7 @@
 //! that later commands need only the folder.
 
 use super::data::{Data, DataArgs};
+use super::dynamics::LEARNED_MODEL;
 use crate::destination::to_file;
 use crate::failure::Failure;
 use crate::models;
@@ -114,6 +115,12 @@ impl Run {
     /// The cohort that was learned from.
     pub(crate) fn cohort(&self) -> Option<&Path> {
         self.source.as_ref()?.data.cohort()
+    }
+
+    /// Whether the model is one that the run learned, rather than one that it was given.
+    pub(crate) fn learned_dynamics(&self) -> bool {
+        let own = std::path::absolute(self.path.with_file_name(LEARNED_MODEL));
+        self.source.as_ref().zip(own.ok()).is_some_and(|(source, own)| source.data.model_path() == own)
     }
 
     /// Whether the demonstrations can be read again.

@@ -1,0 +1,126 @@
+//! `coirl report`: a finished run as one page to read, print and hand on.
+
+use crate::arguments::{Global, PAGE};
+use crate::cohorts::{CohortFolder, ExamArgs, Scores};
+use crate::contexts::{ContextText, context_names, mean_context};
+use crate::destination::{check_can_be_written, note, to_file, to_stdout};
+use crate::failure::{Failure, Outcome};
+use crate::fitting::{DataArgs, FITTED, Run, SourceData};
+use crate::reporting::{CohortSections, Overview, Page, against_the_truth, change, convergence, mapping, reward};
+use crate::text::shell_word;
+use clap::Args;
+use coirl::demos::Demonstration;
+use coirl::model::{Cmdp, Context};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+/// The name of the page in the folder of a run.
+const PAGE_FILE: &str = "report.html";
+
+const EXPLANATION: &str = "\
+Writes one HTML file about a run: what was learned from what, how the learner converged, the mapping as a heat map, the \
+reward in one context and, where a truth is known, how close to it the run came. Of a run on a cohort also who was left out and \
+why, what to look at in the table, and the scores of `coirl cohort score`. The page needs no network and no script; it can be \
+printed. RUN is the folder that `coirl fit` wrote. The same run gives the same bytes.";
+
+const EXAMPLES: &str = "\
+Examples:
+  coirl report coirl-fit
+  coirl report coirl-fit --context 0.2,0.5,0.3 --out page.html
+  coirl report run --resamples 2000 --no-off-policy";
+
+/// Write a page about a run
+#[derive(Debug, Args)]
+#[command(before_help = EXPLANATION, after_help = EXAMPLES, help_template = PAGE)]
+pub(crate) struct ReportArgs {
+    /// The folder of a run, or its fitted.safetensors
+    #[arg(value_name = "RUN")]
+    run: PathBuf,
+    /// The page to write [default: report.html in the folder of the run]
+    #[arg(long, short, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// The context whose reward is shown, as numbers or name=number [default: the mean of those learned from]
+    #[arg(long, value_name = "C", allow_hyphen_values = true)]
+    context: Option<ContextText>,
+    #[command(flatten, next_help_heading = "Scores of runs on a cohort")]
+    exam: ExamArgs,
+}
+
+pub(crate) fn run(args: &ReportArgs, global: &Global) -> Result<Outcome, Failure> {
+    let run = open(&args.run)?;
+    let out = args.out.clone().unwrap_or_else(|| run.path.with_file_name(PAGE_FILE));
+    check_can_be_written(&out)?;
+    let SourceData { data, train, .. } = run.data()?;
+    let (model, fitted) = (&data.model, &run.fitted);
+    let contexts: Vec<&Context> = train.demonstrations().iter().map(Demonstration::context).collect();
+    let context = match &args.context {
+        Some(typed) => {
+            fitted.agent.reward()?;
+            typed.resolve(model, context_names(model, fitted))?
+        }
+        None => mean_context(model, contexts.iter().copied())?,
+    };
+    let cohort = run.cohort().map(CohortFolder::open).transpose()?;
+
+    let overview = Overview { fitted, source: &data.source };
+    let method = overview.method()?;
+    let mut sections = vec![overview.section()?];
+    sections.extend(convergence(&fitted.history, &method));
+    sections.extend(mapping(fitted).map_or_else(|| change(fitted, &contexts), |section| Ok(Some(section)))?);
+    sections.extend(reward(fitted, &context, args.context.is_some())?);
+    if let Some(cohort) = &cohort {
+        let scores = scores(args, &run, cohort, model, global)?;
+        sections.extend(CohortSections { cohort, model, scores: scores.as_ref() }.all()?);
+    }
+    // Where the dynamics were learned, those that the expert acted in are no longer at hand.
+    if let Some(truth) = data.truth.as_ref().filter(|_| !run.learned_dynamics()) {
+        sections.push(against_the_truth(model, fitted, truth)?);
+    }
+    let named = args.run.display().to_string();
+    let page = Page {
+        title: format!("Report on {named}"),
+        lead: format!("Learned by {method} from {}.", data.source),
+        clinical: cohort.is_some() || fitted.names.model == "sepsis",
+        command: format!("coirl report {}", shell_word(&named)),
+        sections,
+    };
+    to_file(&out, |file| page.write(file))?;
+    if global.json {
+        let line = json!({"report": out});
+        to_stdout(|stdout| Ok(writeln!(stdout, "{line}")?))?;
+    }
+    note(global.quiet, &format!("wrote {}", out.display()));
+    Ok(Outcome::Done)
+}
+
+/// Opens a run that says what it learned from.
+fn open(path: &Path) -> Result<Run, Failure> {
+    if CohortFolder::is_in(path) {
+        let reason = format!("is a cohort, not a run; `coirl fit {} --out RUN` makes one of it", path.display());
+        return Err(Failure::in_file(path, reason));
+    }
+    if path.is_dir() && !path.join(FITTED).exists() {
+        return Err(Failure::in_file(path, format!("is no run of `coirl fit`: it holds no {FITTED}")));
+    }
+    let run = Run::open(path, &DataArgs::default())?;
+    if !run.has_data() {
+        let reason = "has no source.json beside it; a report needs the folder as `coirl fit` wrote it";
+        return Err(Failure::in_file(&run.path, reason));
+    }
+    Ok(run)
+}
+
+/// Scores on the test stays; nothing where a cohort kept none.
+fn scores(
+    args: &ReportArgs,
+    run: &Run,
+    cohort: &CohortFolder,
+    model: &Cmdp,
+    global: &Global,
+) -> Result<Option<Scores>, Failure> {
+    if cohort.test(model)?.stays().iter().all(|stay| stay.trajectory.actions.is_empty()) {
+        return Ok(None);
+    }
+    let agent = &run.fitted.agent;
+    args.exam.score(cohort, &[(&args.run, agent)], global.seed, global.quiet).map(Some)
+}

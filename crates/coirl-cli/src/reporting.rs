@@ -1,0 +1,20 @@
+//! A run as one page of HTML that needs nothing else: no script, no network, no other file.
+
+mod cohort;
+mod convergence;
+mod heat_map;
+mod learned;
+mod markup;
+mod page;
+mod reward;
+mod run;
+mod shade;
+mod truth;
+
+pub(crate) use cohort::CohortSections;
+pub(crate) use convergence::convergence;
+pub(crate) use learned::{change, mapping};
+pub(crate) use page::Page;
+pub(crate) use reward::reward;
+pub(crate) use run::Overview;
+pub(crate) use truth::against_the_truth;

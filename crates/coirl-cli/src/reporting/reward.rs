@@ -1,0 +1,61 @@
+//! The reward in one context: a bar per feature, to the right where it is sought and to the left where it is avoided.
+
+use super::heat_map::shown;
+use super::markup::{Markup, column_header, element, framed, pairs, paragraph, text};
+use super::page::Section;
+use crate::failure::Failure;
+use crate::numbers::short;
+use crate::text::name_of;
+use coirl::learn::Fitted;
+use coirl::model::Context;
+
+/// Features that are shown.
+const MOST: usize = 20;
+
+/// Weights of the reward in a context, the largest first; nothing for agents that act without a reward. `given` says whether somebody asked
+/// for the context, or it is the mean of those learned from.
+pub(crate) fn reward(fitted: &Fitted, context: &Context, given: bool) -> Result<Option<Section>, Failure> {
+    let Ok(mapping) = fitted.agent.reward() else { return Ok(None) };
+    let weights = mapping.weights(context)?;
+    let mut order: Vec<usize> = (0..weights.len()).collect();
+    order.sort_by(|&a, &b| weights[b].abs().total_cmp(&weights[a].abs()));
+    let left_out = order.len().saturating_sub(MOST);
+    order.truncate(MOST);
+    let most = order.first().map_or(0.0, |&j| weights[j].abs());
+    let row = |&j: &usize| {
+        let cells = [
+            element("th", &[("scope", "row")], text(&name_of(&fitted.names.features, j))),
+            element("td", &[], text(&shown(weights[j], most))),
+            element("td", &[("class", "bar")], bar(if most > 0.0 { weights[j] / most } else { 0.0 })),
+        ];
+        element("tr", &[], Markup::all(cells))
+    };
+    let title = "Weight of each feature in the reward";
+    let header = Markup::all(["feature", "weight", ""].map(column_header));
+    let table = Markup::all([
+        element("caption", &[], text(title)),
+        element("thead", &[], element("tr", &[], header)),
+        element("tbody", &[], Markup::all(order.iter().map(row))),
+    ]);
+    let which = if given { "In this context:" } else { "In the mean of the contexts that were learned from:" };
+    let fields = context.values().iter().enumerate();
+    let fields: Vec<(String, String)> = fields.map(|(i, x)| (name_of(&fitted.names.contexts, i), short(*x))).collect();
+    let note = match left_out {
+        0 => Markup::default(),
+        n => paragraph(&format!("The {MOST} largest; {n} more are smaller.")),
+    };
+    let content = Markup::all([
+        paragraph(which),
+        pairs(fields.iter().map(|(name, x)| (name.as_str(), x.clone()))),
+        framed(title, element("table", &[("class", "bars")], table)),
+        note,
+    ]);
+    Ok(Some(Section { id: "reward", heading: "The reward in one context", content }))
+}
+
+/// A bar from the middle of its cell, half as wide as the cell for −1 and 1.
+fn bar(x: f64) -> Markup {
+    let (class, start) = if x < 0.0 { ("minus", 50.0 + 50.0 * x) } else { ("plus", 50.0) };
+    let style = format!("margin-left:{start:.1}%;width:{:.1}%", 50.0 * x.abs());
+    element("span", &[("class", class), ("style", &style)], Markup::default())
+}

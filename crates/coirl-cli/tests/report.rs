@@ -1,0 +1,215 @@
+//! `coirl report`: one page that is well-formed, safe, the same every time, and says what the other commands say.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+mod running;
+
+use coirl::artifact::{read_fitted, write_fitted};
+use running::{Folder, as_network, json, numbers};
+use serde_json::Value;
+
+/// A fit of the driver's demonstrations, and what it says of itself.
+fn driving(folder: &Folder) -> Value {
+    json(folder.coirl("fit --shipped driving --steps 10 --out run --quiet --json").success())
+}
+
+/// A page that was written, checked for what every page promises.
+fn page(folder: &Folder, name: &str) -> String {
+    let page = String::from_utf8(folder.read(name)).unwrap();
+    check(&page);
+    page
+}
+
+/// Elements are closed in order, tables have captions, ids are unique, and nothing is fetched or run.
+fn check(page: &str) {
+    assert!(page.starts_with("<!doctype html>\n<html lang=\"en\">") && page.ends_with("</html>\n"));
+    let mut open: Vec<&str> = Vec::new();
+    let mut rest = page;
+    while let Some((_, after)) = rest.split_once('<') {
+        if let Some(comment) = after.strip_prefix("!--") {
+            rest = comment.split_once("-->").unwrap().1;
+            continue;
+        }
+        let (tag, after) = after.split_once('>').unwrap();
+        rest = after;
+        let name = tag.split([' ', '\n']).next().unwrap().trim_end_matches('/');
+        match name.strip_prefix('/') {
+            Some(closed) => assert_eq!(open.pop(), Some(closed), "before {:.80}", rest),
+            None if tag.ends_with('/') || matches!(name, "meta" | "!doctype") => {}
+            None => {
+                assert!(name.chars().all(|c| c.is_ascii_alphanumeric()) && !name.is_empty(), "<{tag}>");
+                open.push(name);
+            }
+        }
+    }
+    assert!(open.is_empty(), "{open:?}");
+    for word in ["http", "<script", "<link", "<img", "@import", "url(//", "javascript:"] {
+        assert!(!page.contains(word), "{word}");
+    }
+    let count = |piece: &str| page.matches(piece).count();
+    assert_eq!((count("<h1"), count("<table"), count("<figure")), (1, count("<caption"), count("role=\"img\"")));
+    let mut ids: Vec<&str> = page.split(" id=\"").skip(1).map(|piece| piece.split('"').next().unwrap()).collect();
+    ids.sort_unstable();
+    assert!(ids.windows(2).all(|pair| pair[0] != pair[1]), "{ids:?}");
+    for target in page.split("href=\"#").skip(1).map(|piece| piece.split('"').next().unwrap()) {
+        assert!(ids.contains(&target), "#{target}");
+    }
+}
+
+/// The texts of the cells with this start, in order.
+fn cells<'a>(page: &'a str, start: &str) -> Vec<&'a str> {
+    page.split(start).skip(1).map(|piece| piece.split_once('>').unwrap().1.split('<').next().unwrap()).collect()
+}
+
+fn complaint(folder: &Folder, arguments: &str) -> String {
+    String::from_utf8(folder.coirl(arguments).failure().code(1).get_output().stderr.clone()).unwrap()
+}
+
+#[test]
+fn a_page_about_a_driver() {
+    let folder = Folder::new();
+    let fitted = driving(&folder);
+    let written = json(folder.coirl("report run --json --quiet").success());
+    assert_eq!(written["report"], "run/report.html");
+    let page = page(&folder, "run/report.html");
+    for heading in ["The run", "Convergence", "The learned mapping", "The reward in one context", "Against the truth"] {
+        assert!(page.contains(&format!("-heading\">{heading}</h2>")), "{heading}");
+    }
+    let percent = |key: &str| format!("<td>{:.2} %</td>", 100.0 * fitted[key].as_f64().unwrap());
+    for key in ["value_ratio", "relative_value", "accuracy", "visited_accuracy", "optimal_accuracy"] {
+        assert!(page.contains(&percent(key)), "{key}: {}", percent(key));
+    }
+    assert!(page.contains(fitted["digest"].as_str().unwrap()) && page.contains("shipped with coirl"));
+    let entries: Vec<f64> = fitted["mapping"].as_array().unwrap().iter().flat_map(numbers).collect();
+    let shown: Vec<f64> = cells(&page, "<td style=").iter().map(|x| x.replace('−', "-").parse().unwrap()).collect();
+    assert_eq!(shown.len(), 9);
+    assert!(shown.iter().zip(&entries).all(|(x, y)| (x - y).abs() <= 5.1e-4), "{shown:?} {entries:?}");
+    assert!(!page.contains("clinical"), "nobody is treated on a road");
+    // Not the terminal's job, and not the clock's.
+    folder.coirl("report run --out other.html --threads 1 --quiet").success().stdout("");
+    assert_eq!(folder.read("other.html"), page.as_bytes());
+}
+
+#[test]
+fn the_reward_of_a_context() {
+    let folder = Folder::new();
+    let fitted = driving(&folder);
+    folder.coirl("report run --context 0.2,0.5,0.3 --quiet").success();
+    let page = page(&folder, "run/report.html");
+    let rows: Vec<Vec<f64>> = fitted["mapping"].as_array().unwrap().iter().map(numbers).collect();
+    let weight = |j: usize| [0.2, 0.5, 0.3].iter().zip(&rows).map(|(c, row)| c * row[j]).sum::<f64>();
+    let mut expected = [0, 1, 2].map(weight);
+    expected.sort_by(|a, b| b.abs().total_cmp(&a.abs()));
+    let table = page.split("class=\"bars\"").nth(1).unwrap().split("</table>").next().unwrap();
+    let shown: Vec<f64> = cells(table, "<td").iter().filter_map(|x| x.replace('−', "-").parse().ok()).collect();
+    assert_eq!(shown.len(), 3);
+    assert!(shown.iter().zip(expected).all(|(x, y)| (x - y).abs() <= 5.1e-4), "{shown:?} {expected:?}");
+    // The longest bar is half of its cell, on the side of its sign.
+    let side = if expected[0] < 0.0 {
+        "class=\"minus\" style=\"margin-left:0.0%"
+    } else {
+        "class=\"plus\" style=\"margin-left:50.0%"
+    };
+    assert!(table.contains(&format!("{side};width:50.0%")), "{table}");
+}
+
+#[test]
+fn names_cannot_become_markup() {
+    let folder = Folder::new();
+    driving(&folder);
+    let path = folder.path("run").join("fitted.safetensors");
+    let mut fitted = read_fitted(&path).unwrap();
+    fitted.names.features[0] = "<script>alert('x')</script>".into();
+    fitted.names.contexts[1] = "\"><img src=x> & co".into();
+    fitted.names.model = "</style><b>".into();
+    write_fitted(&path, &fitted).unwrap();
+    folder.coirl("report run --quiet").success();
+    let page = page(&folder, "run/report.html");
+    assert!(page.contains("&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;</th>"));
+    assert!(page.contains("&quot;&gt;&lt;img src=x&gt; &amp; co</th>"));
+}
+
+#[test]
+fn networks_say_how_the_reward_changes() {
+    let folder = Folder::new();
+    driving(&folder);
+    as_network(&folder, "run", 3);
+    folder.coirl("report run --quiet").success();
+    let page = page(&folder, "run/report.html");
+    assert!(page.contains("How the reward changes with the context") && !page.contains("mapping.csv"));
+    assert_eq!(cells(&page, "<td style=").len(), 9);
+}
+
+#[test]
+fn a_page_about_a_cohort() {
+    let folder = Folder::new();
+    folder.coirl("cohort synthesize --stays 300 --seed 1 --out table.csv --quiet").success();
+    let built = json(folder.coirl("cohort build table.csv --states 40 --out cohort --quiet --json").success());
+    folder.coirl("fit cohort --steps 3 --out run --quiet").success();
+    folder.coirl("fit cohort --method majority --out usual --quiet").success();
+    let how = "--resamples 20 --true-patients 10 --quiet";
+    let scores = json(folder.coirl(&format!("cohort score run {how} --json")).success());
+    folder.coirl(&format!("report run {how}")).success();
+    let page = page(&folder, "run/report.html");
+    assert_eq!(page.matches("Research software, not for clinical use.").count(), 2);
+
+    let interval = |estimate: &Value, factor: f64, decimals: usize| {
+        let shown = |x: &Value| format!("{:.decimals$}", factor * x.as_f64().unwrap());
+        let (lower, upper) = (&estimate["interval"]["lower"], &estimate["interval"]["upper"]);
+        format!("<td>{} [{}, {}]</td>", shown(&estimate["value"]), shown(lower), shown(upper))
+    };
+    let agreement = &scores["runs"][0]["agreement"];
+    for key in ["top_one", "top_one_by_patient", "top_three", "within_one", "majority"] {
+        let cell = interval(&agreement["overall"][key], 100.0, 1);
+        assert!(page.contains(&cell), "{key}: {cell}");
+    }
+    assert!(page.contains(&interval(&agreement["overall"]["log_loss"], 1.0, 3)));
+    assert!(page.contains(&interval(&agreement["published_accuracy"], 100.0, 1)));
+    for grouping in agreement["groupings"].as_array().unwrap() {
+        for group in grouping["groups"].as_array().unwrap() {
+            let row = format!("{} {}</th>", grouping["name"].as_str().unwrap(), group["label"].as_str().unwrap());
+            let cell = interval(&group["agreement"]["top_one"], 100.0, 1);
+            let after = page.split_once(&row).unwrap_or_else(|| panic!("{row}")).1;
+            assert!(after.split("</tr>").next().unwrap().contains(&cell), "{row}: {cell}");
+        }
+    }
+    assert!(page.contains(&interval(&scores["off_policy"]["recorded"], 100.0, 1)));
+    assert!(page.contains("<td>refused</td>") && page.contains("<dt>refused</dt>\n<dd>run: "));
+    let survival = 100.0 * scores["runs"][0]["truth"]["policy"]["survival"].as_f64().unwrap();
+    let worth = page.split("id=\"worth\"").nth(1).unwrap();
+    assert!(worth.contains(&format!("<td>{survival:.1} %</td>")), "{survival}");
+
+    let flow = page.split("id=\"cohort\"").nth(1).unwrap();
+    for step in built["flow"].as_array().unwrap() {
+        assert!(flow.contains(step["rule"].as_str().unwrap()), "{step}");
+    }
+    for finding in built["findings"].as_array().unwrap() {
+        assert!(page.contains(finding["code"].as_str().unwrap()), "{finding}");
+    }
+    assert!(page.contains("same action as on validation from "), "the curve of a cohort, in words");
+
+    folder.coirl(&format!("report usual {how} --no-off-policy")).success();
+    let usual = self::page(&folder, "usual/report.html");
+    assert!(
+        !usual.contains("id=\"off-policy\"") && !usual.contains("id=\"mapping\"") && !usual.contains("id=\"reward\"")
+    );
+    assert!(usual.contains("id=\"matching\""));
+    folder.coirl(&format!("report usual {how} --no-off-policy --threads 1 --out again.html")).success();
+    assert_eq!(folder.read("again.html"), usual.as_bytes());
+    let none = complaint(&folder, "report usual --context 0.1,0.1,0.2,0.1,0.2,0.2,0.1");
+    assert!(none.contains("fixed"), "{none}");
+    let cohort = complaint(&folder, "report cohort");
+    assert!(cohort.contains("is a cohort, not a run; `coirl fit cohort"), "{cohort}");
+}
+
+#[test]
+fn what_is_no_run_is_refused() {
+    let folder = Folder::new();
+    assert!(complaint(&folder, "report nowhere").contains("nowhere"));
+    assert!(complaint(&folder, "report .").contains("it holds no fitted.safetensors"));
+    driving(&folder);
+    assert!(complaint(&folder, "report run --out missing/page.html").contains("its folder is not there"));
+    assert!(complaint(&folder, "report run --context 0.5,0.5").contains("--context"));
+    std::fs::remove_file(folder.path("run").join("source.json")).unwrap();
+    assert!(complaint(&folder, "report run").contains("has no source.json beside it"));
+    assert!(!folder.path("run").join("report.html").exists());
+}
