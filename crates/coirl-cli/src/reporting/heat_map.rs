@@ -89,7 +89,7 @@ mod tests {
         let heads = |markup: Markup| markup.as_str().matches("scope=\"col\"").count();
         assert_eq!([heads(map(3).draw()), heads(map(30).draw())], [3, 2]);
         assert!(
-            map(30).draw().as_str().contains("feature29</th><td style=\"background:#ffe28c;color:#000\">29.0</td>")
+            map(30).draw().as_str().contains("feature29</th><td style=\"background:#ffdd57;color:#000\">29.0</td>")
         );
     }
 }
