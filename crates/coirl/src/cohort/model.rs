@@ -92,7 +92,7 @@ pub(super) fn model(
         Unsupported::Masked => {
             // Nobody chooses at the end.
             let admissible =
-                |pair: usize| if pair < n_clusters * n_actions { known[pair] } else { pair % n_actions == 0 };
+                |pair: usize| if pair < n_clusters * n_actions { known[pair] } else { pair.is_multiple_of(n_actions) };
             let mask: Vec<bool> = (0..every.len()).map(admissible).collect();
             Arc::new(Pairs::from_mask(ends.n_states(), n_actions, &mask)?)
         }

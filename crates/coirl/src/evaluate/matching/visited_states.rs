@@ -53,6 +53,6 @@ mod tests {
             &[0, 1, 0, 3],
             &Resampling { resamples: 10, ..Resampling::default() },
         );
-        assert_eq!(accuracy.map(|estimate| estimate.value), Ok(0.75));
+        assert_eq!(accuracy.map(|estimate| estimate.value).ok(), Some(0.75));
     }
 }
