@@ -393,7 +393,15 @@ impl Spec {
         let table = |text: &str| text.parse::<toml::Table>().map_err(|error| refused(text, &error));
         let mut merged = table(presets::text(name)?)?;
         merge(&mut merged, table(text)?);
-        toml::Value::Table(merged).try_into().map_err(|error: toml::de::Error| refused("", &error))
+        let mut spec: Self =
+            toml::Value::Table(merged).try_into().map_err(|error: toml::de::Error| refused("", &error))?;
+        // What the preset says of columns that this spec does not use is of no concern; what the spec itself says may be mistyped.
+        let Self { state, context, action, .. } = &mut spec;
+        let contexts: Vec<String> = context.columns().map(str::to_owned).collect();
+        state.columns.retain(|name, _| state.measurements.contains(name) || alone.state.columns.contains_key(name));
+        context.bounds.retain(|name, _| contexts.contains(name) || alone.context.bounds.contains_key(name));
+        action.edges.retain(|name, _| action.doses.contains(name) || alone.action.edges.contains_key(name));
+        Ok(spec)
     }
 
     /// As a TOML file.
@@ -612,6 +620,14 @@ mod tests {
         assert_eq!(spec.state.clusters, Some(12));
         assert_eq!(spec.state.measurements, preset.state.measurements);
         assert_eq!(spec.split.train, 0.8);
+        Ok(())
+    }
+
+    #[test]
+    fn settings_of_columns_that_are_not_used_stay_with_the_preset() -> Result<()> {
+        let spec = Spec::from_toml("preset = \"ai-clinician\"\n[state]\nmeasurements = [\"HR\", \"BUN\"]\n")?;
+        spec.check()?;
+        assert_eq!(spec.state.columns.keys().collect::<Vec<_>>(), ["BUN"]);
         Ok(())
     }
 
