@@ -17,19 +17,26 @@ impl Choice {
     pub(super) fn policy(self, model: &Cmdp, scores: impl Iterator<Item = Vec<f64>>) -> Policy {
         let pairs = model.pairs();
         if self.most_probable {
-            let best = |(s, own): (usize, Vec<f64>)| {
-                let at = (1..own.len()).fold(0, |best, i| if own[i] > own[best] { i } else { best });
-                pairs.action(pairs.of_state(s).start + at)
-            };
+            let best = |(s, own): (usize, Vec<f64>)| pairs.action(pairs.of_state(s).start + largest(&own));
             return Policy::Stationary(scores.enumerate().map(best).collect());
         }
-        let mut probabilities = Vec::with_capacity(pairs.len());
-        for mut own in scores {
-            log_softmax(&mut own, 1.0);
-            probabilities.extend(own.iter().map(|log| log.exp()));
-        }
-        Policy::Stochastic(probabilities)
+        Policy::Stochastic(scores.flat_map(|own| self.shares(own)).collect())
     }
+
+    /// The probabilities of actions with these scores.
+    pub(super) fn shares(self, mut scores: Vec<f64>) -> Vec<f64> {
+        if self.most_probable {
+            let best = largest(&scores);
+            return (0..scores.len()).map(|i| f64::from(u8::from(i == best))).collect();
+        }
+        log_softmax(&mut scores, 1.0);
+        scores.iter().map(|log| log.exp()).collect()
+    }
+}
+
+/// The place of the largest score, the first of equals.
+fn largest(scores: &[f64]) -> usize {
+    (1..scores.len()).fold(0, |best, i| if scores[i] > scores[best] { i } else { best })
 }
 
 /// Scores of one state's admissible actions, in pair order; −∞ where an action is masked.

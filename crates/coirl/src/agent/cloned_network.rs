@@ -8,7 +8,7 @@
 
 use super::choice::{Choice, scores};
 use crate::error::{Error, Result, check_finite, check_length};
-use crate::model::{Cmdp, Context};
+use crate::model::{Cmdp, Context, StateId};
 use crate::network::Network;
 use crate::plan::Policy;
 
@@ -66,21 +66,51 @@ impl ClonedNetwork {
 
     /// The policy of a context in a model with these states and actions.
     pub fn policy(&self, model: &Cmdp, context: &Context) -> Result<Policy> {
-        let (pairs, c) = (model.pairs(), context.values());
-        let (inputs, actions) = (self.network.architecture().inputs, self.network.architecture().outputs);
+        self.check(model, context)?;
+        let outputs = self.outputs(context, 0..self.n_states());
+        let of_state = |(s, y): (usize, &[f64])| scores(model, s, self.choice.masked, |action| y[action]);
+        Ok(self.choice.policy(model, outputs.chunks_exact(model.n_actions()).enumerate().map(of_state)))
+    }
+
+    /// The probability of every action at some states, row-major, letting only these through the network.
+    pub(crate) fn probabilities(&self, model: &Cmdp, context: &Context, states: &[StateId]) -> Result<Vec<f64>> {
+        self.check(model, context)?;
+        let (pairs, n_actions) = (model.pairs(), model.n_actions());
+        if let Some(state) = states.iter().find(|state| state.index() >= self.n_states()) {
+            return Err(Error::shape("visited state", format!("below {}", self.n_states()), state.0));
+        }
+        let outputs = self.outputs(context, states.iter().map(|state| state.index()));
+        let mut rows = vec![0.0; states.len() * n_actions];
+        for ((state, y), row) in
+            states.iter().zip(outputs.chunks_exact(n_actions)).zip(rows.chunks_exact_mut(n_actions))
+        {
+            let shares = self.choice.shares(scores(model, state.index(), self.choice.masked, |action| y[action]));
+            for (pair, share) in pairs.of_state(state.index()).zip(shares) {
+                row[pairs.action(pair).index()] = share;
+            }
+        }
+        Ok(rows)
+    }
+
+    fn check(&self, model: &Cmdp, context: &Context) -> Result<()> {
+        let c = context.values();
         if c.len() != self.dimension {
             let reason = format!("it has {} numbers; the cloned policy knows {}", c.len(), self.dimension);
             return Err(Error::InvalidContext { values: c.to_vec(), reason });
         }
-        check_length("states of the cloned policy", pairs.n_states(), self.n_states())?;
-        check_length("actions of the cloned policy", pairs.n_actions(), actions)?;
-        let mut rows = Vec::with_capacity(self.n_states() * inputs);
-        for state in self.state_inputs.chunks_exact(inputs - self.dimension) {
-            rows.extend_from_slice(c);
-            rows.extend_from_slice(state);
+        check_length("states of the cloned policy", model.n_states(), self.n_states())?;
+        check_length("actions of the cloned policy", model.n_actions(), self.network.architecture().outputs)
+    }
+
+    /// y of some states, row by row.
+    fn outputs(&self, context: &Context, states: impl Iterator<Item = usize>) -> Vec<f64> {
+        let inputs = self.network.architecture().inputs;
+        let width = inputs - self.dimension;
+        let mut rows = Vec::new();
+        for state in states {
+            rows.extend_from_slice(context.values());
+            rows.extend_from_slice(&self.state_inputs[state * width..(state + 1) * width]);
         }
-        let outputs = self.network.outputs(rows.chunks_exact(inputs));
-        let of_state = |(s, y): (usize, &[f64])| scores(model, s, self.choice.masked, |action| y[action]);
-        Ok(self.choice.policy(model, outputs.chunks_exact(actions).enumerate().map(of_state)))
+        self.network.outputs(rows.chunks_exact(inputs))
     }
 }

@@ -46,7 +46,7 @@ pub struct Predictions {
 }
 
 impl Predictions {
-    /// At the states visited in each context. Agents that draw a policy when a stay begins are taken to do what they do on average.
+    /// At the states visited in each context; a cloned network is asked about these only. Agents that draw a policy when a stay begins are taken to do what they do on average.
     pub fn of(model: &Cmdp, agent: &Agent, contexts: &[Context], visits: &[&[StateId]]) -> Result<Self> {
         check_length("visited states (one list per context)", contexts.len(), visits.len())?;
         let n_actions = model.n_actions();
@@ -80,6 +80,11 @@ impl Predictions {
                     let stages = evaluate::stage_distributions(model.pairs(), &plans[i].0, 1)?;
                     append(model, &mut probabilities, visits[i], |state, pair| stages[0].share(state, pair));
                 }
+            } else if let Agent::ClonedNetwork(cloned) = agent {
+                let rows = |(context, visited): (&Context, &&[StateId])| cloned.probabilities(model, context, visited);
+                let rows: Vec<Vec<f64>> =
+                    contexts.par_iter().zip(visits.par_iter()).map(rows).collect::<Result<_>>()?;
+                probabilities.extend(rows.into_iter().flatten());
             } else {
                 for (own, visited) in policies(model, agent, contexts)?.iter().zip(visits) {
                     let stages = own
