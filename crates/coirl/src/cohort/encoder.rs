@@ -66,7 +66,7 @@ impl Actions {
             Actions::Doses(doses) => {
                 let levels = self.levels_of(ActionId(action as u32));
                 let parts = doses.iter().zip(levels).map(|(dose, level)| format!("{} {level}", dose.column));
-                parts.collect::<Vec<_>>().join(", ")
+                parts.collect::<Vec<_>>().join(" ")
             }
             Actions::Numbered { column, .. } => format!("{column} {action}"),
         };
