@@ -1,5 +1,6 @@
 //! What a contributor runs: `cargo xtask <task>`.
 
+mod coverage;
 mod sepsis;
 
 use clap::{Parser, Subcommand};
@@ -48,6 +49,18 @@ enum Task {
         #[arg(long, default_value_t = 1)]
         seeds: usize,
     },
+    /// Counts how often intervals of off-policy evaluation hold the truth on synthetic cohorts. Goes on where it was stopped.
+    Coverage {
+        /// Cohorts to write, learn from and score.
+        #[arg(long, default_value_t = 50)]
+        repetitions: u64,
+        /// Stays of each.
+        #[arg(long, default_value_t = 6000)]
+        stays: u64,
+        /// Times that patients are drawn again for an interval.
+        #[arg(long, default_value_t = 40)]
+        resamples: u64,
+    },
 }
 
 fn main() -> ExitCode {
@@ -56,6 +69,7 @@ fn main() -> ExitCode {
         Task::SepsisData { write } => sepsis::data(write),
         Task::BenchPeers { write, seed, only } => bench_peers(write, seed, only),
         Task::BenchKmeans { rows, clusters, seeds } => bench_kmeans(rows, &clusters, seeds),
+        Task::Coverage { repetitions, stays, resamples } => coverage::measure(repetitions, stays, resamples),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -54,6 +54,7 @@ objects whenever the agent acts differently.
 
 Examples:
   coirl fit
+  coirl fit cohort --out run              from `coirl cohort build`
   coirl fit --method ew --step-multiplier 100 --json
   coirl fit --model driving --contexts contexts.csv \\
       --feature-expectations mu.csv --out my-fit

@@ -8,6 +8,7 @@ use super::split::draw;
 use super::synthetic::{CarriedBack, Draws, FittedPolicy, Row, Synthetic, Truth};
 use crate::agent::Agent;
 use crate::clustering::Points;
+use crate::domains::sepsis::N_ACTIONS;
 use crate::error::{Error, Result};
 use crate::evaluate::matching::{
     Decisions, Grouping, Matching, MatchingSettings, match_actions, visited_state_accuracy,
@@ -314,7 +315,7 @@ impl<'a> Exam<'a> {
         {
             return Ok(FittedPolicy::Actions(taken[..n_clusters].iter().map(|a| actions[a.index()]).collect()));
         }
-        let n = N_SIMULATOR_ACTIONS;
+        let n = N_ACTIONS;
         let mut rows = vec![0.0; n_clusters * n];
         for (share, policy) in policies {
             let stages = crate::plan::evaluate::stage_distributions(self.model.pairs(), policy, 1)?;
@@ -328,9 +329,6 @@ impl<'a> Exam<'a> {
         Ok(FittedPolicy::Probabilities(rows))
     }
 }
-
-/// Actions of the simulator.
-const N_SIMULATOR_ACTIONS: usize = 25;
 
 /// The action of the simulator that each action of the model is, by its typical doses.
 fn simulator_actions(actions: &Actions) -> Option<Vec<ActionId>> {
