@@ -7,6 +7,7 @@ mod commands;
 mod contexts;
 mod destination;
 mod domains;
+mod experiments;
 mod explaining;
 mod failure;
 mod fitting;

@@ -10,7 +10,7 @@
 
 use coirl::demos::{Demonstration, Estimator, Train, Trajectory};
 use coirl::domains::Garnet;
-use coirl::experiments::sepsis::{Seen, Truth, Ward};
+use coirl::experiments::{Place, Seen, World};
 use coirl::learn::{Hidden, Method, Neural, Objective, Problem, Settings, Watch, fit};
 use coirl::model::{Cmdp, ContextSpace, Criterion, Features};
 use coirl::network::Optimiser;
@@ -24,8 +24,8 @@ fn main() -> coirl::Result<()> {
     println!("| network | parameters | seconds per step | of it planning | most memory |\n|---|---|---|---|---|");
     let momentum = Optimiser::Sgd { momentum: 0.9 };
     if wanted("simulator") {
-        let ward = Ward::new(Truth::Threshold)?;
-        let train = ward.demonstrations(&ward.patients(DEMONSTRATIONS, 1)?, Seen::Trajectory, 1)?;
+        let ward = World::new(Place::SepsisThreshold)?;
+        let train = ward.demonstrations(&ward.subjects(DEMONSTRATIONS, 1)?, Seen::Trajectory, 1)?;
         for (name, hidden, objective, optimiser) in [
             ("3 x 336, batch normalisation, loss", Hidden::Simulator, Objective::Loss, momentum),
             ("3 x 336, likelihood, Adam", Hidden::Plain, Objective::likelihood(), Optimiser::Adam),

@@ -91,6 +91,7 @@ pub mod nearest;
 pub mod network;
 pub mod plan;
 mod random;
+mod settings_file;
 pub mod transfer;
 
 pub use error::{Error, Result};

@@ -406,7 +406,7 @@ proptest! {
         prop_assert_eq!(large.model().n_states(), 3 * n);
         prop_assert_eq!(large.model().n_features(), 6);
         let linear = LinearMapping::new(2, 3, mapping.clone()).unwrap();
-        let (policy, joint) = large.respond(&mapping).unwrap();
+        let (policy, joint, _) = large.respond(&mapping).unwrap();
         let mut mean = vec![0.0; 6];
         let mut value = 0.0;
         for (i, context) in contexts.iter().enumerate() {

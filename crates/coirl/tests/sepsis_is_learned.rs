@@ -1,86 +1,76 @@
-//! Section 4.3 on the sepsis simulator in miniature: fewer seeds than docs/sepsis.md, the same functions.
+//! Section 4.3 on the sepsis simulator in miniature: the experiments that ship, with fewer contexts and seeds.
 #![allow(clippy::unwrap_used)] // a failed unwrap is a failed test
 
 use coirl::domains::Sepsis;
 use coirl::evaluate::plan_contexts;
-use coirl::experiments::sepsis::{
-    Seen, Size, Truth, Ward, linear_contenders, mapping_of_clinicians, offline, online, online_contenders,
-    threshold_contenders, yardsticks,
-};
-use coirl::experiments::{Acting, Contender, Measurement, over_seeds};
+use coirl::experiments::{Experiment, Given, MeanCurve, Place, Scale, World, mapping_of_clinicians, over_seeds};
 use coirl::mapping::RewardMapping;
 use coirl::model::{ActionId, Context};
 use coirl::plan::{ManyOptions, Planner};
 use std::ops::ControlFlow;
 
-fn size(contexts: &[usize], seeds: u64) -> Size {
-    Size { contexts: contexts.to_vec(), seeds: (20..20 + seeds).collect(), test_contexts: 150 }
+const ONLINE: &str = include_str!("../../../experiments/sepsis-online.toml");
+const LINEAR: &str = include_str!("../../../experiments/sepsis-linear.toml");
+const THRESHOLD: &str = include_str!("../../../experiments/sepsis-threshold.toml");
+
+/// Runs an experiment with other contexts, with the methods of these names and with seeds from 20 on.
+fn run(text: &str, contexts: toml::Value, names: &[&str], seeds: u64) -> Vec<MeanCurve> {
+    let replaced = [("study.contexts".to_owned(), contexts), ("study.test_contexts".to_owned(), 150.into())];
+    let mut experiment = Experiment::read(text, Scale::Usual, &replaced).unwrap();
+    experiment.methods.retain(|entrant| names.contains(&entrant.name.as_str()));
+    assert_eq!(experiment.methods.len(), names.len());
+    let one = |seed| experiment.run(0, seed, &Given::default(), &|_, _| ControlFlow::Continue(())).unwrap();
+    over_seeds(&(20..20 + seeds).map(one).collect::<Vec<_>>())
 }
 
-fn keep(all: &mut Vec<Measurement>) -> impl FnMut(Measurement) -> ControlFlow<()> + '_ {
-    |measurement| {
-        all.push(measurement);
-        ControlFlow::Continue(())
-    }
+fn value(curves: &[MeanCurve], measure: &str, name: &str, contexts: f64) -> f64 {
+    let curve = curves.iter().find(|curve| curve.method == name && curve.measure == measure).unwrap();
+    curve.at(contexts).unwrap().mean
 }
 
-fn named(contenders: Vec<Contender>, names: &[&str]) -> Vec<Contender> {
-    let found: Vec<Contender> = contenders.into_iter().filter(|contender| names.contains(&contender.name)).collect();
-    assert_eq!(found.len(), names.len());
-    found
-}
-
-fn value(all: &[Measurement], name: &str, contexts: usize, acting: Acting) -> f64 {
-    over_seeds(all, name, contexts, acting, |score| score.relative_value).unwrap().0
-}
+const VALUE: &str = "value above random";
 
 #[test]
 fn online_learners_overtake_one_policy_for_everybody() {
-    let one = yardsticks(Truth::Linear, 150, 20).unwrap();
+    let one = World::new(Place::Sepsis).unwrap().yardsticks(150, 20).unwrap();
     assert!((0.91..0.95).contains(&one.one_policy.relative_value), "{:?}", one.one_policy);
-    assert!((0.6..0.75).contains(&one.outcome_only.relative_value), "{:?}", one.outcome_only);
+    assert!((0.6..0.75).contains(&one.last_feature.relative_value), "{:?}", one.last_feature);
     assert!(one.random.relative_value.abs() < 1e-9);
-    let mut all = Vec::new();
-    let seen = Seen::FeatureExpectations;
-    online(seen, &online_contenders(seen), &size(&[25, 100, 400], 2), &mut keep(&mut all)).unwrap();
+    let curves = run(ONLINE, 400.into(), &["PSGD", "adaptive"], 2);
     for (name, contexts, least) in
-        [("adaptive", 25, 0.93), ("adaptive", 100, 0.96), ("adaptive", 400, 0.98), ("psgd", 400, 0.97)]
+        [("adaptive", 25.0, 0.93), ("adaptive", 100.0, 0.96), ("adaptive", 400.0, 0.98), ("PSGD", 400.0, 0.97)]
     {
-        let found = value(&all, name, contexts, Acting::Test);
+        let found = value(&curves, VALUE, name, contexts);
         assert!(found > least, "{name} after {contexts}: {found}");
     }
 }
 
 #[test]
 fn one_trajectory_per_patient_suffices_with_the_right_estimate() {
-    let names = ["adaptive", "adaptive, control variate", "adaptive, decisions", "adaptive, likelihood"];
-    let mut all = Vec::new();
-    offline(Truth::Linear, &named(linear_contenders(), &names), &size(&[100], 2), &mut keep(&mut all)).unwrap();
-    let at = |name, acting| value(&all, name, 100, acting);
-    assert!(at("adaptive", Acting::Test) < 0.9, "plain trajectories are noise here");
+    let names =
+        ["COIRL, plain trajectories", "adaptive, control variate", "adaptive, decisions", "adaptive, likelihood"];
+    let curves = run(LINEAR, toml::Value::Array(vec![100.into()]), &names, 2);
+    let at = |name| value(&curves, VALUE, name, 100.0);
+    assert!(at("COIRL, plain trajectories") < 0.92, "plain trajectories are noise here");
     for (name, least) in
         [("adaptive, control variate", 0.93), ("adaptive, decisions", 0.95), ("adaptive, likelihood", 0.955)]
     {
-        let found = at(name, Acting::Test);
+        let found = at(name);
         assert!(found > least, "{name}: {found}");
     }
-    for name in ["adaptive, control variate", "adaptive, likelihood"] {
-        let (planned, improved) = (at(name, Acting::Test), at(name, Acting::Improved));
-        assert!((planned - improved).abs() < 0.003, "{name}: {planned} planned, {improved} improved");
-    }
+    let improved = value(&curves, "value above random, policy improvement", "adaptive, control variate", 100.0);
+    let planned = at("adaptive, control variate");
+    assert!((planned - improved).abs() < 0.003, "{planned} planned, {improved} improved");
     // High value with lower accuracy: many states have several actions that are nearly as good.
-    let accuracy = over_seeds(&all, "adaptive, likelihood", 100, Acting::Test, |score| score.visited_accuracy).unwrap();
-    assert!((0.75..0.95).contains(&accuracy.0), "{accuracy:?}");
+    let accuracy = value(&curves, "accuracy on the way", "adaptive, likelihood", 100.0);
+    assert!((0.75..0.95).contains(&accuracy), "{accuracy}");
 }
 
 #[test]
 fn a_network_learns_a_threshold_that_no_linear_mapping_has() {
-    let names = ["linear, control variate", "linear, decisions", "network, likelihood"];
-    let mut all = Vec::new();
-    offline(Truth::Threshold, &named(threshold_contenders(), &names), &size(&[200], 1), &mut keep(&mut all)).unwrap();
-    let at = |name| value(&all, name, 200, Acting::Test);
-    let linear = at("linear, control variate").max(at("linear, decisions"));
-    let network = at("network, likelihood");
+    let names = ["linear, decisions", "network, likelihood"];
+    let curves = run(THRESHOLD, toml::Value::Array(vec![200.into()]), &names, 1);
+    let (linear, network) = (value(&curves, VALUE, names[0], 200.0), value(&curves, VALUE, names[1], 200.0));
     assert!(network > 0.88 && network > linear + 0.05, "network {network}, linear {linear}");
 }
 
@@ -119,5 +109,5 @@ fn clinicians_can_be_turned_into_a_mapping() {
     let model = Sepsis::default().build().unwrap();
     assert_eq!((mapping.dimension(), mapping.n_features()), (7, model.n_features()));
     assert!(mapping.values().iter().all(|w| w.is_finite()) && mapping.values().iter().any(|w| *w != 0.0));
-    assert!(Ward::new(Truth::Linear).unwrap().with_truth(mapping).unwrap().examination(3, 0).is_ok());
+    assert!(World::new(Place::Sepsis).unwrap().with_truth(mapping).unwrap().examination(3, 0).is_ok());
 }

@@ -12,7 +12,8 @@ use coirl::cohort::{
 };
 use coirl::evaluate::Estimate;
 use coirl::evaluate::off_policy::{Assessment, Outcome};
-use coirl::experiments::cohort::{Entrant, Fared};
+use coirl::experiments::Entrant;
+use coirl::experiments::cohort::Fared;
 use coirl::model::Cmdp;
 use std::io::Write;
 
@@ -321,10 +322,10 @@ pub(crate) fn write_comparison(
     let row = |entrant: &Entrant| {
         vec![
             entrant.name.to_owned(),
-            shown(spread(entrant.name, &|run| Some(run.by_step)), 100.0, 1),
-            shown(spread(entrant.name, &|run| Some(run.by_visited_state)), 100.0, 1),
-            shown(spread(entrant.name, &|run| Some(run.macro_f1)), 1.0, 2),
-            shown(spread(entrant.name, &|run| run.true_value), 100.0, 1),
+            shown(spread(&entrant.name, &|run| Some(run.by_step)), 100.0, 1),
+            shown(spread(&entrant.name, &|run| Some(run.by_visited_state)), 100.0, 1),
+            shown(spread(&entrant.name, &|run| Some(run.macro_f1)), 1.0, 2),
+            shown(spread(&entrant.name, &|run| run.true_value), 100.0, 1),
             entrant.paper.map_or(String::new(), |(mean, deviation)| format!("{mean:.2} ± {deviation:.2}")),
         ]
     };

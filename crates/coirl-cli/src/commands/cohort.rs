@@ -6,6 +6,7 @@ use crate::cohorts::{
     write_comparison, write_findings, write_scores, write_selection,
 };
 use crate::destination::{note, to_file, to_stdout, to_terminal};
+use crate::experiments::shipped;
 use crate::failure::{Failure, Outcome};
 use crate::fitting::OutputFolder;
 use crate::numbers::{count, full};
@@ -15,7 +16,8 @@ use coirl::agent::Agent;
 use coirl::clustering::Step;
 use coirl::cohort::synthetic::{Clinician, Synthetic};
 use coirl::cohort::{BuildStage, CandidateScore, Cohort, Selection, Spec, build, lint, presets, select};
-use coirl::experiments::cohort::{Entrant, Fared, enter, entrants};
+use coirl::experiments::cohort::{Fared, enter};
+use coirl::experiments::{Entrant, Experiment, Scale};
 use serde_json::json;
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -479,7 +481,9 @@ fn compare(args: &CompareArgs, global: &Global) -> Result<(), Failure> {
     let (spec, path, table) = args.input.read(global.quiet)?;
     let truth = read_truth(&path)?;
     let wanted = |entrant: &Entrant| args.only.as_ref().is_none_or(|text| entrant.name.contains(text.as_str()));
-    let entrants: Vec<Entrant> = entrants().into_iter().filter(wanted).collect();
+    // Who takes part is the experiment that ships.
+    let entrants = Experiment::read(shipped("patients")?, Scale::Usual, &[])?.methods;
+    let entrants: Vec<Entrant> = entrants.into_iter().filter(wanted).collect();
     if entrants.is_empty() {
         return Err(Failure::refused("--only: no method has this in its name"));
     }

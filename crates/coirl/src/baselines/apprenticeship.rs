@@ -106,7 +106,9 @@ impl Apprentice {
                 };
                 // A plan of the large process is one of each context.
                 problem.count_plans(problem.len() as u64);
-                self.large_mdp.insert(large).respond(&self.next)?.1
+                let (_, point, sweeps) = self.large_mdp.insert(large).respond(&self.next)?;
+                problem.count_sweeps(sweeps * problem.len());
+                point
             }
         };
         self.scale = self.scale.max(norm(&point));

@@ -78,12 +78,12 @@ impl LargeMdp {
         }
     }
 
-    /// Plans for W, and the feature expectations of the plan: the mean over contexts of c ⊙ μ_c.
-    pub fn respond(&self, mapping: &[f64]) -> Result<(Policy, Vec<f64>)> {
+    /// Plans for W: the policy, its feature expectations, which are the mean over contexts of c ⊙ μ_c, and the sweeps that it took.
+    pub fn respond(&self, mapping: &[f64]) -> Result<(Policy, Vec<f64>, usize)> {
         let mdp = self.model.shared_mdp()?;
         let plan = Planner::default().plan(&mdp, &mdp.reward(mapping)?)?;
         let feature_expectations = evaluate::feature_expectations(&mdp, &plan.policy)?;
-        Ok((plan.policy, feature_expectations))
+        Ok((plan.policy, feature_expectations, plan.certificate.sweeps))
     }
 }
 

@@ -17,7 +17,7 @@
 use super::presets;
 use super::select::Candidate;
 use crate::error::{Error, Result};
-use crate::nearest::nearest;
+use crate::settings_file::{merge, refused};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -550,40 +550,6 @@ impl ContextSpec {
     /// All columns of the context, in order.
     pub fn columns(&self) -> impl Iterator<Item = &str> {
         self.fields.iter().chain(&self.at_start).map(String::as_str)
-    }
-}
-
-/// What the parser said, with the line, and the nearest name for one that does not exist.
-fn refused(text: &str, error: &toml::de::Error) -> Error {
-    let place = match error.span() {
-        Some(span) if !text.is_empty() => {
-            let before = &text[..span.start.min(text.len())];
-            let line = before.matches('\n').count() + 1;
-            let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
-            format!("line {line}, column {column}")
-        }
-        _ => "spec".into(),
-    };
-    let message = error.message().trim().replace('\n', " ");
-    let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
-    let reason = match (message.starts_with("unknown field") || message.starts_with("unknown variant"), &quoted[..]) {
-        (true, [unknown, known @ ..]) if !known.is_empty() => {
-            let what = if message.starts_with("unknown field") { "key" } else { "value" };
-            let meant = nearest(unknown, known).unwrap_or_default();
-            format!("unknown {what} '{unknown}'; did you mean '{meant}'? (expected one of {})", known.join(", "))
-        }
-        _ => message,
-    };
-    Error::Spec { place, reason }
-}
-
-/// Tables are merged key by key; everything else is replaced.
-fn merge(below: &mut toml::Table, above: toml::Table) {
-    for (key, value) in above {
-        match (below.get_mut(&key), value) {
-            (Some(toml::Value::Table(below)), toml::Value::Table(above)) => merge(below, above),
-            (_, value) => drop(below.insert(key, value)),
-        }
     }
 }
 

@@ -156,6 +156,12 @@ impl<'a> Problem<'a> {
         Ok(self)
     }
 
+    /// The same problem, planned from scratch each time: nothing changes but the cost, which then does not depend on what was planned before.
+    pub fn without_memory(mut self) -> Self {
+        self.plans = self.plans.forgetful();
+        self
+    }
+
     /// Some of the demonstrations, in this order; one may be taken more than once.
     pub fn select(&self, indices: &[usize]) -> Result<Self> {
         if let Some(index) = indices.iter().find(|&&i| i >= self.len()) {
@@ -279,6 +285,17 @@ impl<'a> Problem<'a> {
     /// How many plans were made so far.
     pub fn planner_calls(&self) -> u64 {
         self.planner_calls.load(Ordering::Relaxed)
+    }
+
+    /// How many Bellman backups planning took so far: one for each sweep, state and action. Runs that plan with values beside it, for a
+    /// likelihood or in one large process, count as far as they do it by sweeps.
+    pub fn backups(&self) -> u64 {
+        self.plans.backups()
+    }
+
+    /// Takes note of sweeps over all states and actions that were made elsewhere.
+    pub(crate) fn count_sweeps(&self, sweeps: usize) {
+        self.plans.count_sweeps(sweeps);
     }
 
     /// Takes note of plans that were made elsewhere for these contexts.
