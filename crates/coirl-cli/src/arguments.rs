@@ -4,12 +4,14 @@ use crate::commands::check::CheckArgs;
 use crate::commands::cohort::CohortArgs;
 use crate::commands::completions::CompletionsArgs;
 use crate::commands::domain::DomainArgs;
+use crate::commands::experiment::ExperimentArgs;
 use crate::commands::explain::ExplainArgs;
 use crate::commands::fit::FitArgs;
 use crate::commands::info::InfoArgs;
 use crate::commands::plan::PlanArgs;
 use crate::commands::predict::PredictArgs;
 use crate::commands::report::ReportArgs;
+use crate::commands::reproduce::ReproduceArgs;
 use clap::{Args, Parser, Subcommand};
 
 const WORKFLOW: &str = "\
@@ -26,6 +28,7 @@ Workflow:
   coirl explain coirl-fit                      what of it is certain, and why
   coirl predict coirl-fit --context 0.2,0.3,0.5  how to act in a new context
   coirl report coirl-fit                       a page about it
+  coirl reproduce                              the paper's figures, run again
   coirl domain list                            which models are built in
   coirl domain show driving                    what one of them looks like
   coirl domain export driving --out model.npz  write it to a file
@@ -98,6 +101,8 @@ pub(crate) enum Command {
     Explain(Box<ExplainArgs>),
     Predict(Box<PredictArgs>),
     Report(Box<ReportArgs>),
+    Experiment(ExperimentArgs),
+    Reproduce(ReproduceArgs),
     Domain(DomainArgs),
     Plan(Box<PlanArgs>),
     Info(InfoArgs),

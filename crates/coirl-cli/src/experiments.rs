@@ -1,5 +1,15 @@
 //! Experiments: which there are, running them, and what they leave behind.
 
+mod given;
+mod overview;
+mod page;
+mod results;
+mod running;
 mod shipped;
 
+pub(crate) use given::GivenArgs;
+pub(crate) use overview::write_overview;
+pub(crate) use page::{read_folder, write_page};
+pub(crate) use results::Results;
+pub(crate) use running::Task;
 pub(crate) use shipped::{SHIPPED, shipped};

@@ -18,4 +18,4 @@ pub(crate) use methods::{METHODS, MethodArgs};
 pub(crate) use picture::picture;
 pub(crate) use report::{Report, agent_in_words, rows_of_mapping, status_in_words, write_mapping};
 pub(crate) use run_folder::{FITTED, Run, Source, SourceData};
-pub(crate) use watcher::{CHECKPOINT, Watcher, on_interrupt};
+pub(crate) use watcher::{CHECKPOINT, Watcher, on_interrupt, stop_wanted};

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 const PLANNING: &str = "planning {bar:30} {human_pos} of {human_len}, {eta} left";
 const STAGE: &str = "{msg} {bar:30} {human_pos} of {human_len}, {eta} left";
+const EXPERIMENT: &str = "{msg} {bar:30} {percent} %, {eta} left";
 const COUNTED: &str = "{msg} {spinner} {human_pos} {prefix}, {elapsed} gone";
 const LEARNING: &str = "learning {bar:30} step {human_pos} of {human_len}, loss {msg}, {eta} left";
 const LEARNING_ON: &str = "learning {spinner} step {human_pos}, loss {msg}, {elapsed} gone";
@@ -23,6 +24,14 @@ pub(crate) fn stage(what: &'static str, quiet: bool) -> ProgressBar {
         return ProgressBar::hidden();
     }
     drawn(None, STAGE).with_message(what)
+}
+
+/// A bar over an experiment.
+pub(crate) fn experiment(what: String, quiet: bool) -> ProgressBar {
+    if quiet {
+        return ProgressBar::hidden();
+    }
+    drawn(None, EXPERIMENT).with_message(what)
 }
 
 /// A bar over the steps of a learner; where their number is not known, a count.

@@ -4,6 +4,7 @@ use crate::arguments::{Global, PAGE};
 use crate::cohorts::{CohortFolder, ExamArgs, Scores};
 use crate::contexts::{ContextText, context_names, mean_context};
 use crate::destination::{check_can_be_written, note, to_file, to_stdout};
+use crate::experiments::{read_folder, write_page};
 use crate::failure::{Failure, Outcome};
 use crate::fitting::{DataArgs, FITTED, Run, SourceData};
 use crate::reporting::{CohortSections, Overview, Page, against_the_truth, change, convergence, mapping, reward};
@@ -21,7 +22,8 @@ const EXPLANATION: &str = "\
 Writes one HTML file about a run: what was learned from what, how the learner converged, the mapping as a heat map, the \
 reward in one context and, where a truth is known, how close to it the run came. Of a run on a cohort also who was left out and \
 why, what to look at in the table, and the scores of `coirl cohort score`. The page needs no network and no script; it can be \
-printed. RUN is the folder that `coirl fit` wrote. The same run gives the same bytes.";
+printed. RUN is the folder that `coirl fit` wrote, or one of `coirl reproduce` or \
+`coirl experiment run`, whose verdicts are then computed again. The same run gives the same bytes.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -47,6 +49,15 @@ pub(crate) struct ReportArgs {
 }
 
 pub(crate) fn run(args: &ReportArgs, global: &Global) -> Result<Outcome, Failure> {
+    if args.run.is_dir() && !args.run.join(FITTED).exists() {
+        let experiments = read_folder(&args.run)?;
+        if !experiments.is_empty() {
+            let out = args.out.clone().unwrap_or_else(|| args.run.join(PAGE_FILE));
+            check_can_be_written(&out)?;
+            write_page(&out, &experiments, format!("coirl report {}", shell_word(&args.run.display().to_string())))?;
+            return written(&out, global);
+        }
+    }
     let run = open(&args.run)?;
     let out = args.out.clone().unwrap_or_else(|| run.path.with_file_name(PAGE_FILE));
     check_can_be_written(&out)?;
@@ -85,6 +96,11 @@ pub(crate) fn run(args: &ReportArgs, global: &Global) -> Result<Outcome, Failure
         sections,
     };
     to_file(&out, |file| page.write(file))?;
+    written(&out, global)
+}
+
+/// Says where the page is.
+fn written(out: &Path, global: &Global) -> Result<Outcome, Failure> {
     if global.json {
         let line = json!({"report": out});
         to_stdout(|stdout| Ok(writeln!(stdout, "{line}")?))?;

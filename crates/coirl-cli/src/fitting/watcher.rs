@@ -29,6 +29,11 @@ pub(crate) fn on_interrupt() {
     });
 }
 
+/// Whether somebody asked to stop.
+pub(crate) fn stop_wanted() -> bool {
+    STOP.load(Ordering::SeqCst)
+}
+
 pub(crate) struct Watcher {
     checkpoint: PathBuf,
     quiet: bool,
@@ -54,7 +59,7 @@ impl Recorder for Watcher {
         if let Some(loss) = record.loss {
             self.bar.set_message(short(loss));
         }
-        let stop = STOP.load(Ordering::SeqCst) || self.stop_after == Some(record.step);
+        let stop = stop_wanted() || self.stop_after == Some(record.step);
         if stop || self.saved.elapsed() >= BETWEEN_CHECKPOINTS {
             write_checkpoint(&self.checkpoint, &snapshot.checkpoint()?)?;
             self.saved = Instant::now();

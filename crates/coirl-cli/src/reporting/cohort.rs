@@ -42,7 +42,7 @@ impl CohortSections<'_> {
             details("What the actions are", table(&actions(file))),
             details("What the context is made of", table(&contexts(file))),
         ]);
-        Ok(Section { id: "cohort", heading: "The cohort", content })
+        Ok(Section::new("cohort", "The cohort", content))
     }
 
     /// What the linter said of the table.
@@ -57,7 +57,7 @@ impl CohortSections<'_> {
             let rows = findings.into_iter().map(row).collect();
             table_of_words(&Tabular::new("Findings about the table", &["severity", "what", "seen"], rows))
         };
-        Section { id: "findings", heading: "What to look at", content }
+        Section::new("findings", "What to look at", content)
     }
 
     /// How much of the model rests on what was seen.
@@ -76,7 +76,7 @@ impl CohortSections<'_> {
             row("states with too few training steps", count(support.thin_states), share(support.thin_states, n_states)),
         ];
         let content = table(&Tabular::new("What the transitions rest on", &["", "number", "share"], rows));
-        Section { id: "support", heading: "Support", content }
+        Section::new("support", "Support", content)
     }
 }
 
@@ -127,16 +127,16 @@ fn agreement(scores: &Scores) -> Result<Option<Section>, Failure> {
     let says =
         "Shares are in per cent, with intervals over resampled patients; nothing was learned from these patients.";
     let content = Markup::all([paragraph(says), table(&matched), table(&subgroups(&scores.runs)), settings]);
-    Ok(Some(Section { id: "matching", heading: "Does it do what was done?", content }))
+    Ok(Some(Section::new("matching", "Does it do what was done?", content)))
 }
 
 fn survival(scores: &Scores) -> Option<Section> {
     let off_policy = scores.off_policy.as_ref()?;
     let content = Markup::all([table(&reached(off_policy)), pairs(reservations(off_policy))]);
-    Some(Section { id: "off-policy", heading: "What it would have reached", content })
+    Some(Section::new("off-policy", "What it would have reached", content))
 }
 
 fn worth(scores: &Scores) -> Option<Section> {
     let content = table(&in_truth(&scores.runs)?);
-    Some(Section { id: "worth", heading: "What it is worth in truth", content })
+    Some(Section::new("worth", "What it is worth in truth", content))
 }

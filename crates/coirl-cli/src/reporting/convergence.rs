@@ -36,7 +36,7 @@ pub(crate) fn convergence(history: &[Record], method: &str) -> Option<Section> {
     let told = Tabular::new("What was recorded", &header, history.iter().map(row).collect());
     let figure = element("figure", &[("tabindex", "0"), ("aria-label", "Convergence")], drawing);
     let content = Markup::all([figure, details("The same as a table", table(&told))]);
-    Some(Section { id: "convergence", heading: "Convergence", content })
+    Some(Section::new("convergence", "Convergence", content))
 }
 
 /// Where every curve begins and ends.

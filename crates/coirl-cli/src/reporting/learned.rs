@@ -21,7 +21,7 @@ pub(crate) fn mapping(fitted: &Fitted) -> Option<Section> {
     let says = "What every field of the context adds to the weight of every feature in the reward: a weight is the sum of its entries, each \
                 times its field. Only their proportions matter. mapping.csv holds the numbers in full.";
     let content = drawn(fitted, "The mapping from context to reward weights", rows, says);
-    Some(Section { id: "mapping", heading: "The learned mapping", content })
+    Some(Section::new("mapping", "The learned mapping", content))
 }
 
 /// How the reward of a network differs between low and high values of each field; nothing for other agents, and for fewer than two contexts.
@@ -37,7 +37,7 @@ pub(crate) fn change(fitted: &Fitted, contexts: &[&Context]) -> Result<Option<Se
     let says = "Mean reward weights in the quarter of the contexts with the highest value of a field, minus those in the quarter with the \
                 lowest. Fields that go together in the data also do so here.";
     let content = drawn(fitted, "Reward weights at high minus low values of each field", rows, says);
-    Ok(Some(Section { id: "mapping", heading: "How the reward changes with the context", content }))
+    Ok(Some(Section::new("mapping", "How the reward changes with the context", content)))
 }
 
 /// Mean weights of the upper quarter by a field, minus those of the lower.

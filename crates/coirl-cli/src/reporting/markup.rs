@@ -8,14 +8,14 @@ pub(crate) struct Markup(String);
 
 impl Markup {
     /// Several pieces, one after the other.
-    pub(super) fn all(pieces: impl IntoIterator<Item = Markup>) -> Self {
+    pub(crate) fn all(pieces: impl IntoIterator<Item = Markup>) -> Self {
         Self(pieces.into_iter().map(|piece| piece.0).collect())
     }
 
     /// A drawing as the plotting library writes it. What it is called is read out in its place.
     ///
     /// The size becomes a view box, so that the drawing fits the page, and the namespace goes, which HTML knows by itself.
-    pub(super) fn drawing(svg: &str, title: &str, label: &str) -> Option<Self> {
+    pub(crate) fn drawing(svg: &str, title: &str, label: &str) -> Option<Self> {
         let start = svg.find("<svg ")? + "<svg ".len();
         let (attributes, inside) = svg[start..].split_once('>')?;
         let attribute = |name: &str| attributes.split_once(&format!("{name}=\""))?.1.split_once('"').map(|(x, _)| x);
@@ -35,12 +35,12 @@ impl Markup {
 }
 
 /// Text as it is.
-pub(super) fn text(text: &str) -> Markup {
+pub(crate) fn text(text: &str) -> Markup {
     Markup(escaped(text))
 }
 
 /// An element around its content.
-pub(super) fn element(name: &str, attributes: &[(&str, &str)], content: Markup) -> Markup {
+pub(crate) fn element(name: &str, attributes: &[(&str, &str)], content: Markup) -> Markup {
     let attributes: String = attributes.iter().map(|(name, value)| format!(" {name}=\"{}\"", escaped(value))).collect();
     // A line per block keeps the source readable without adding spaces inside of text.
     let end = if matches!(name, "span" | "code" | "a" | "th" | "td" | "b") { "" } else { "\n" };
@@ -48,12 +48,12 @@ pub(super) fn element(name: &str, attributes: &[(&str, &str)], content: Markup) 
 }
 
 /// A paragraph of text.
-pub(super) fn paragraph(words: &str) -> Markup {
+pub(crate) fn paragraph(words: &str) -> Markup {
     element("p", &[], text(words))
 }
 
 /// What is shown only when asked for.
-pub(super) fn details(summary: &str, content: Markup) -> Markup {
+pub(crate) fn details(summary: &str, content: Markup) -> Markup {
     element("details", &[], Markup::all([element("summary", &[], text(summary)), content]))
 }
 
@@ -73,12 +73,12 @@ pub(super) fn pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, String)>) -> M
 }
 
 /// A table of numbers: every column but the first is aligned to the right.
-pub(super) fn table(table: &Tabular) -> Markup {
+pub(crate) fn table(table: &Tabular) -> Markup {
     framed(&table.title, table_of_class("numbers", table))
 }
 
 /// A table of words.
-pub(super) fn table_of_words(table: &Tabular) -> Markup {
+pub(crate) fn table_of_words(table: &Tabular) -> Markup {
     framed(&table.title, table_of_class("words", table))
 }
 

@@ -3,6 +3,7 @@
 use super::markup::{Markup, element, paragraph, text};
 use crate::cohorts::NOT_FOR_CLINICAL_USE;
 use crate::failure::Failure;
+use std::borrow::Cow;
 use std::io::Write;
 
 const STYLE: &str = include_str!("page.css");
@@ -10,9 +11,19 @@ const STYLE: &str = include_str!("page.css");
 /// A part of the page below a heading of its own.
 pub(crate) struct Section {
     /// What links call it.
-    pub(super) id: &'static str,
-    pub(super) heading: &'static str,
+    pub(super) id: Cow<'static, str>,
+    pub(super) heading: Cow<'static, str>,
     pub(super) content: Markup,
+}
+
+impl Section {
+    pub(crate) fn new(
+        id: impl Into<Cow<'static, str>>,
+        heading: impl Into<Cow<'static, str>>,
+        content: Markup,
+    ) -> Self {
+        Self { id: id.into(), heading: heading.into(), content }
+    }
 }
 
 /// A page.
@@ -37,14 +48,14 @@ impl Page {
         let header = Markup::all([element("h1", &[], text(&self.title)), lead, caution()]);
         let link = |section: &Section| {
             let target = format!("#{}", section.id);
-            element("li", &[], element("a", &[("href", &target)], text(section.heading)))
+            element("li", &[], element("a", &[("href", &target)], text(&section.heading)))
         };
         let contents = element("ul", &[], Markup::all(self.sections.iter().map(link)));
         let section = |section: &Section| {
             let heading = format!("{}-heading", section.id);
             let content =
-                Markup::all([element("h2", &[("id", &heading)], text(section.heading)), section.content.clone()]);
-            element("section", &[("id", section.id), ("aria-labelledby", &heading)], content)
+                Markup::all([element("h2", &[("id", &heading)], text(&section.heading)), section.content.clone()]);
+            element("section", &[("id", &section.id), ("aria-labelledby", &heading)], content)
         };
         let made = Markup::all([
             text(&format!("Made by coirl {} with ", env!("CARGO_PKG_VERSION"))),

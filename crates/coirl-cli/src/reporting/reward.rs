@@ -50,7 +50,7 @@ pub(crate) fn reward(fitted: &Fitted, context: &Context, given: bool) -> Result<
         framed(title, element("table", &[("class", "bars")], table)),
         note,
     ]);
-    Ok(Some(Section { id: "reward", heading: "The reward in one context", content }))
+    Ok(Some(Section::new("reward", "The reward in one context", content)))
 }
 
 /// A bar from the middle of its cell, half as wide as the cell for −1 and 1.

@@ -41,6 +41,6 @@ impl Overview<'_> {
             pairs(bound.into_iter().chain(game).chain([digest])),
             details("Settings, complete", json(&self.fitted.settings)?),
         ]);
-        Ok(Section { id: "run", heading: "The run", content })
+        Ok(Section::new("run", "The run", content))
     }
 }

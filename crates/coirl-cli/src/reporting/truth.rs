@@ -16,5 +16,5 @@ pub(crate) fn against_the_truth(model: &Cmdp, fitted: &Fitted, truth: &Truth) ->
     let report = Report::new("", "", fitted, score, None, BTreeMap::new());
     let rows = report.held_out().into_iter().chain(report.against_the_truth()).collect();
     let content = facts("Compared with the expert's own mapping", rows);
-    Ok(Section { id: "truth", heading: "Against the truth", content })
+    Ok(Section::new("truth", "Against the truth", content))
 }

@@ -1,6 +1,8 @@
 //! Running the program in a folder of its own.
 #![allow(dead_code)]
 
+pub(crate) mod page;
+
 use assert_cmd::Command;
 use assert_cmd::assert::Assert;
 use coirl::agent::Agent;

@@ -36,9 +36,15 @@ pub use numbers::{array_keys, read_numbers};
 
 use crate::error::{Error, Result};
 use crate::model::Cmdp;
+use crate::model::digest::sha256;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+
+/// SHA-256 of the content of a file, in hexadecimal digits.
+pub fn digest_of(content: &[u8]) -> String {
+    sha256(|sink| sink(content))
+}
 
 /// How a zip archive begins: with its first entry, or with its end when it has none.
 const ZIP_MAGIC: [&[u8]; 2] = [b"PK\x03\x04", b"PK\x05\x06"];

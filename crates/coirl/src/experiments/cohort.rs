@@ -46,9 +46,9 @@ pub fn enter(
     let problem = Problem::new(model, &train, &entrant.estimator)?;
     let validation = Problem::validation(model, &watched.demonstrations(model)?, &entrant.estimator)?;
     let own = entrant.settings(problem.len(), cohort.seed);
-    let (record_every, patience) = entrant.patience.unwrap_or((own.record_every, u64::MAX));
-    let stop = Stop { patience: Some(patience), watched: Watched::Accuracy, ..own.stop };
-    let settings = Settings { stop, record_every, ..own };
+    let (record_every, patience) = entrant.patience.unzip();
+    let stop = Stop { patience, watched: Watched::Accuracy, ..own.stop };
+    let settings = Settings { stop, record_every: record_every.unwrap_or_default(), ..own };
     let fitted = fit(&problem, &settings, Watch { validation: Some(&validation), examination: None }, recorder)?;
     let ends = Ends::of_spec(cohort.encoder.centroids.n_clusters(), &cohort.spec);
     let exam = Exam::new(model, &cohort.encoder, ends, &cohort.validation, &cohort.test)?;
