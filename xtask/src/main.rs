@@ -55,7 +55,7 @@ enum Task {
         #[arg(long, default_value_t = 50)]
         repetitions: u64,
         /// Stays of each.
-        #[arg(long, default_value_t = 6000)]
+        #[arg(long, default_value_t = 3000)]
         stays: u64,
         /// Times that patients are drawn again for an interval.
         #[arg(long, default_value_t = 40)]

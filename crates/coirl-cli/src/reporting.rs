@@ -2,6 +2,7 @@
 
 mod cohort;
 mod convergence;
+mod demonstrated;
 mod heat_map;
 mod learned;
 mod markup;
@@ -13,6 +14,7 @@ mod truth;
 
 pub(crate) use cohort::CohortSections;
 pub(crate) use convergence::convergence;
+pub(crate) use demonstrated::{agreement, coverage};
 pub(crate) use learned::{change, mapping};
 pub(crate) use markup::{Markup, details, element, paragraph, table, table_of_words, text};
 pub(crate) use page::{Page, Section};

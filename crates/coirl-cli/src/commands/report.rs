@@ -7,7 +7,9 @@ use crate::destination::{check_can_be_written, note, to_file, to_stdout};
 use crate::experiments::{read_folder, write_page};
 use crate::failure::{Failure, Outcome};
 use crate::fitting::{DataArgs, FITTED, Run, SourceData};
-use crate::reporting::{CohortSections, Overview, Page, against_the_truth, change, convergence, mapping, reward};
+use crate::reporting::{
+    CohortSections, Overview, Page, against_the_truth, agreement, change, convergence, coverage, mapping, reward,
+};
 use crate::text::shell_word;
 use clap::Args;
 use coirl::demos::Demonstration;
@@ -79,6 +81,8 @@ pub(crate) fn run(args: &ReportArgs, global: &Global) -> Result<Outcome, Failure
     sections.extend(convergence(&fitted.history, &method));
     sections.extend(mapping(fitted).map_or_else(|| change(fitted, &contexts), |section| Ok(Some(section)))?);
     sections.extend(reward(fitted, &context, args.context.is_some())?);
+    sections.extend(agreement(model, fitted, &train)?);
+    sections.push(coverage(model, &train));
     if let Some(cohort) = &cohort {
         let scores = scores(args, &run, cohort, model, global)?;
         sections.extend(CohortSections { cohort, model, scores: scores.as_ref() }.all()?);

@@ -4,7 +4,7 @@ use crate::contexts::read_contexts;
 use crate::failure::Failure;
 use crate::tables::Table;
 use clap::Args;
-use coirl::experiments::{Experiment, Given, Study, World};
+use coirl::experiments::{Experiment, Given, World};
 use coirl::mapping::LinearMapping;
 use std::path::{Path, PathBuf};
 
@@ -32,16 +32,9 @@ impl GivenArgs {
         if self.is_empty() {
             return Ok((Given::default(), Vec::new()));
         }
-        let place = match &experiment.study {
-            Study::Grid(study) => study.place,
-            Study::Online(study) => study.place,
-            Study::Interactive(study) => study.place,
-            Study::Offline(study) => study.place,
-            Study::Guarantees(study) => study.place,
-            Study::Patients(_) => {
-                let reason = "--contexts, --initial and --mapping: this experiment learns from a table of patients";
-                return Err(Failure::Usage(reason.into()));
-            }
+        let Some(place) = experiment.study.place() else {
+            let reason = "--contexts, --initial and --mapping: this experiment learns from a table of patients";
+            return Err(Failure::Usage(reason.into()));
         };
         let world = World::new(place)?;
         let (model, d) = (world.model(), world.truth().dimension());

@@ -39,7 +39,7 @@ pub(crate) fn write_page(path: &Path, all: &[Results], command: String) -> Resul
         lead: "Inverse Reinforcement Learning in Contextual MDPs: what its experiments show when they are run anew. \
                Every verdict on this page is computed from the results below it."
             .into(),
-        clinical: all.iter().any(|results| results.kept.settings.about.contains("clinical")),
+        clinical: all.iter().any(|results| results.kept.settings.study.is_clinical()),
         command,
         sections,
     };

@@ -279,14 +279,8 @@ pub fn check(
 ) -> Result<Check> {
     let mut findings = along_paths(model, demonstrations);
     let from_model: Vec<bool> = model.initial().iter().map(|&p| p > 0.0).collect();
-    let mut from_anywhere = from_model.clone();
-    for demonstration in demonstrations {
-        if let Origin::States(states) = demonstration.origin() {
-            states.iter().filter(|s| s.index() < model.n_states()).for_each(|s| from_anywhere[s.index()] = true);
-        }
-    }
     unreachable(demonstrations, &reach(model, from_model), &mut findings);
-    let support = Support::of(model, demonstrations, &reach(model, from_anywhere));
+    let support = Support::new(model, demonstrations);
     let without_numbers = |findings, support| Check { findings, support, bounds: None, least_loss: None };
     if findings.iter().any(Finding::prevents_fit) {
         return Ok(without_numbers(findings, support));

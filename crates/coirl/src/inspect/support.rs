@@ -1,6 +1,6 @@
 //! Where the demonstrations are: which of the states, pairs and features that can be reached they show.
 
-use crate::demos::{Demonstration, Evidence, Trajectory};
+use crate::demos::{Demonstration, Evidence, Origin, Trajectory};
 use crate::error::Result;
 use crate::learn::Problem;
 use crate::model::{ActionId, Cmdp, Dynamics, Features, Kernel, StateId};
@@ -25,6 +25,11 @@ pub struct Support {
 }
 
 impl Support {
+    /// Of demonstrations in a model.
+    pub fn new(model: &Cmdp, demonstrations: &[Demonstration]) -> Self {
+        Self::of(model, demonstrations, &reach(model, starts(model, demonstrations)))
+    }
+
     pub(super) fn of(model: &Cmdp, demonstrations: &[Demonstration], reachable: &[bool]) -> Self {
         let pairs = model.pairs();
         let (mut state_seen, mut pair_seen) = (vec![false; model.n_states()], vec![false; pairs.len()]);
@@ -95,6 +100,17 @@ pub(super) fn paths(demonstration: &Demonstration) -> Option<&[Trajectory]> {
         Evidence::Trajectories(paths) => Some(paths),
         Evidence::FeatureExpectations(_) => None,
     }
+}
+
+/// Where the model or a demonstration starts.
+pub(super) fn starts(model: &Cmdp, demonstrations: &[Demonstration]) -> Vec<bool> {
+    let mut starts: Vec<bool> = model.initial().iter().map(|&p| p > 0.0).collect();
+    for demonstration in demonstrations {
+        if let Origin::States(states) = demonstration.origin() {
+            states.iter().filter(|s| s.index() < model.n_states()).for_each(|s| starts[s.index()] = true);
+        }
+    }
+    starts
 }
 
 /// The states that some policy reaches from the states marked, those included, under the kernels of all contexts.

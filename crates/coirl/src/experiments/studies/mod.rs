@@ -43,6 +43,23 @@ pub enum Study {
 }
 
 impl Study {
+    /// Where it takes place; a table of patients is in no model of its own.
+    pub fn place(&self) -> Option<Place> {
+        match self {
+            Study::Grid(study) => Some(study.place),
+            Study::Online(study) => Some(study.place),
+            Study::Interactive(study) => Some(study.place),
+            Study::Offline(study) => Some(study.place),
+            Study::Guarantees(study) => Some(study.place),
+            Study::Patients(_) => None,
+        }
+    }
+
+    /// Whether it may be taken for medical advice.
+    pub fn is_clinical(&self) -> bool {
+        matches!(self.place(), None | Some(Place::Sepsis | Place::SepsisThreshold))
+    }
+
     pub(super) fn check(&self) -> Result<()> {
         match self {
             Study::Grid(study) => counts("study.contexts", &study.contexts),

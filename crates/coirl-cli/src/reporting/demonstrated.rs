@@ -1,0 +1,114 @@
+//! What was learned from, and where the agent would have done something else.
+
+use super::markup::{Markup, facts, paragraph, table};
+use super::page::Section;
+use crate::failure::Failure;
+use crate::numbers::{count, short};
+use crate::text::{Tabular, name_of};
+use coirl::demos::{Demonstration, Evidence, Train, Trajectory};
+use coirl::evaluate::Predictions;
+use coirl::inspect::Support;
+use coirl::learn::Fitted;
+use coirl::model::{Cmdp, Context, StateId};
+use std::collections::BTreeMap;
+
+/// States that are listed.
+const MOST: usize = 10;
+
+fn paths(train: &Train) -> impl Iterator<Item = (&Context, &Trajectory)> {
+    train.demonstrations().iter().flat_map(|demonstration| {
+        let paths: &[Trajectory] = match demonstration.evidence() {
+            Evidence::Trajectories(paths) => paths,
+            Evidence::FeatureExpectations(_) => &[],
+        };
+        paths.iter().map(move |path| (demonstration.context(), path))
+    })
+}
+
+/// How often the agent would have acted as it was shown, and the states in which it would most often not. Nothing where no single actions were seen.
+pub(crate) fn agreement(model: &Cmdp, fitted: &Fitted, train: &Train) -> Result<Option<Section>, Failure> {
+    let contexts: Vec<Context> = paths(train).map(|(context, _)| context.clone()).collect();
+    let visits: Vec<&[StateId]> = paths(train).map(|(_, path)| &path.states[..path.actions.len()]).collect();
+    let taken: Vec<u32> = paths(train).flat_map(|(_, path)| path.actions.iter().map(|action| action.0)).collect();
+    if taken.is_empty() {
+        return Ok(None);
+    }
+    let predictions = Predictions::of(model, &fitted.agent, &contexts, &visits)?;
+    let n_actions = predictions.n_actions();
+    let likeliest = |row: &[f64]| (1..row.len()).fold(0, |best, i| if row[i] > row[best] { i } else { best });
+    let chosen: Vec<usize> = predictions.probabilities().chunks_exact(n_actions).map(likeliest).collect();
+    let states = visits.iter().flat_map(|states| states.iter());
+    // Of every state: the steps in it, and how often which action was shown instead of which.
+    let mut of_states: BTreeMap<u32, (usize, BTreeMap<(usize, usize), usize>)> = BTreeMap::new();
+    for (state, (&shown, &own)) in states.zip(taken.iter().zip(&chosen)) {
+        let entry = of_states.entry(state.0).or_default();
+        entry.0 += 1;
+        if shown as usize != own {
+            *entry.1.entry((shown as usize, own)).or_default() += 1;
+        }
+    }
+    let missed = |others: &BTreeMap<(usize, usize), usize>| others.values().sum::<usize>();
+    let mut order: Vec<_> = of_states.iter().filter(|(_, (_, others))| !others.is_empty()).collect();
+    order.sort_by(|a, b| missed(&b.1.1).cmp(&missed(&a.1.1)).then(a.0.cmp(b.0)));
+    let row = |(state, (steps, others)): &(&u32, &(usize, BTreeMap<(usize, usize), usize>))| {
+        let usual =
+            others.iter().max_by(|a, b| a.1.cmp(b.1).then(b.0.cmp(a.0))).map(|(pair, _)| *pair).unwrap_or_default();
+        let name = |action: usize| name_of(&fitted.names.actions, action);
+        vec![state.to_string(), count(*steps), count(missed(others)), name(usual.0), name(usual.1)]
+    };
+    let differing: usize = of_states.values().map(|(_, others)| missed(others)).sum();
+    let share = 100.0 * (1.0 - differing as f64 / taken.len() as f64);
+    let words = format!(
+        "In {share:.1} % of the {} steps that were learned from, the agent would have done what was shown. It would have done something else in {} of {} states.",
+        count(taken.len()),
+        count(order.len()),
+        count(of_states.len())
+    );
+    let header = ["state", "steps", "otherwise", "most often shown", "instead of"];
+    let rows: Vec<Vec<String>> = order.iter().take(MOST).map(row).collect();
+    let listed = match rows.is_empty() {
+        true => Markup::default(),
+        false => table(&Tabular::new("Where the agent would most often have done something else", &header, rows)),
+    };
+    Ok(Some(Section::new("agreement", "Where agent and expert differ", Markup::all([paragraph(&words), listed]))))
+}
+
+/// Which contexts, states and actions there was to learn from.
+pub(crate) fn coverage(model: &Cmdp, train: &Train) -> Section {
+    let demonstrations = train.demonstrations();
+    let support = Support::new(model, demonstrations);
+    let share = |part: usize, whole: usize| {
+        format!("of {} that can be reached, {:.1} %", count(whole), 100.0 * part as f64 / whole.max(1) as f64)
+    };
+    let mut rows =
+        vec![vec!["demonstrations".into(), count(demonstrations.len()), "contexts that were learned from".into()]];
+    if support.trajectories > 0 {
+        rows.push(vec![
+            "states seen".into(),
+            count(support.states_seen),
+            share(support.states_seen, support.states_reachable),
+        ]);
+        rows.push(vec![
+            "pairs seen".into(),
+            count(support.pairs_seen),
+            share(support.pairs_seen, support.pairs_reachable),
+        ]);
+    } else {
+        rows.push(vec!["states".into(), "–".into(), "feature expectations do not say which were visited".into()]);
+    }
+    let field = |i: usize| {
+        let values: Vec<f64> = demonstrations.iter().map(|shown: &Demonstration| shown.context().values()[i]).collect();
+        let mean = values.iter().sum::<f64>() / values.len() as f64;
+        let (least, most) = values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), x| (a.min(*x), b.max(*x)));
+        vec![name_of(&model.names().contexts, i), short(least), short(mean), short(most)]
+    };
+    let d = demonstrations.first().map_or(0, |shown| shown.context().values().len());
+    let ranges = Tabular::new(
+        "Contexts that were learned from",
+        &["field", "least", "mean", "most"],
+        (0..d).map(field).collect(),
+    );
+    let note = "Outside of these ranges the mapping is extrapolated.";
+    let content = Markup::all([facts("What there was to learn from", rows), table(&ranges), paragraph(note)]);
+    Section::new("coverage", "Coverage", content)
+}
