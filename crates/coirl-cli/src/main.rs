@@ -14,6 +14,7 @@ mod fitting;
 mod models;
 mod networks;
 mod numbers;
+mod pictures;
 mod plans;
 mod predicting;
 mod progress;
