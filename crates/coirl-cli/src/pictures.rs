@@ -13,5 +13,5 @@ mod png;
 mod rows;
 mod style;
 
-pub(crate) use experiment::experiment_pictures;
+pub(crate) use experiment::{experiment_pictures, stem};
 pub(crate) use png::png_of;

@@ -28,7 +28,7 @@ pub(crate) fn experiment_pictures(experiment: &Experiment, means: &[MeanCurve]) 
 }
 
 /// "value by planner calls" as "value-by-planner-calls".
-fn stem(measure: &str) -> String {
+pub(crate) fn stem(measure: &str) -> String {
     let words = measure.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     words.map(str::to_lowercase).collect::<Vec<_>>().join("-")
 }
