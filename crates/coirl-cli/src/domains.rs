@@ -163,6 +163,11 @@ impl Domain {
 }
 
 impl GridArgs {
+    /// Cells from left to right.
+    pub(crate) fn width(&self) -> usize {
+        self.width
+    }
+
     fn build(&self) -> Result<Cmdp, Failure> {
         Ok(Grid { width: self.width, height: self.height, discount: self.discount }.build()?)
     }

@@ -31,6 +31,8 @@ fn help_pages() {
         ("domain_export_garnet", "domain export garnet --help"),
         ("domain_demonstrate", "domain demonstrate --help"),
         ("domain_demonstrate_driving", "domain demonstrate driving --help"),
+        ("domain_draw", "domain draw --help"),
+        ("domain_draw_driving", "domain draw driving --help"),
         ("plan", "plan --help"),
         ("info", "info --help"),
         ("completions", "completions --help"),

@@ -2,6 +2,7 @@
 
 use crate::arguments::{Global, PAGE};
 use crate::commands::demonstrate::{ExpertArgs, demonstrate};
+use crate::commands::draw::{DrawDrivingArgs, DrawGridArgs, draw_driving, draw_grid};
 use crate::destination::{note, to_stdout, to_terminal};
 use crate::domains::{CATALOGUE, Domain, DrivingArgs, GarnetArgs, GridArgs, SepsisArgs};
 use crate::failure::{Failure, Outcome};
@@ -17,7 +18,8 @@ Examples:
   coirl domain list
   coirl domain show driving
   coirl domain export driving --actions 3 --polarity code --out model.npz
-  coirl domain demonstrate driving --contexts 100 --out demos";
+  coirl domain demonstrate driving --contexts 100 --out demos
+  coirl domain draw driving --weights 0.1,-1,-0.5 --roll-out --out drive.svg";
 
 const DEMONSTRATE_EXAMPLES: &str = "\
 Examples:
@@ -29,6 +31,18 @@ Examples:
 const DEMONSTRATE_EXPLANATION: &str = "\
 Draws contexts, plans in each for the reward of a mapping, and writes what this optimal expert does: contexts.csv, \
 feature-expectations.csv, trajectories.csv, true-mapping.csv, test-contexts.csv and model.npz. `coirl fit` reads them all.";
+
+const DRAW_EXAMPLES: &str = "\
+Examples:
+  coirl domain draw driving --weights 0.1,-1,-0.5 --out policy.svg
+  coirl domain draw driving --weights 0.1,-1,-0.5 --roll-out --out drive.svg
+  coirl domain draw driving --run coirl-fit --context 0.2,0.3,0.5 --out drive.png
+  coirl domain draw grid --weights 1,0,0,0,0,-1,0,0,0,0,0,0 --out grid.svg";
+
+const DRAW_EXPLANATION: &str = "\
+Plans for a reward and draws what comes of it: typed weights, or those that a mapping or a finished run has for a context. The grid \
+shows its cells with rewards, values and best actions; the driving simulator where car A steers, or a drive (--roll-out), which \
+as .svg is an animation.";
 
 const SHOW_EXAMPLES: &str = "\
 Examples:
@@ -44,7 +58,7 @@ Examples:
 
 const EXPLANATION: &str = "\
 The built-in domains are complete models: `list` names them, `show` explains one in numbers, `export` writes it to a file \
-that NumPy (.npz) or this program (.npz, .safetensors) can read, `demonstrate` lets an expert act in it. `coirl plan` and `coirl fit` also takes their names in place of a file.";
+that NumPy (.npz) or this program (.npz, .safetensors) can read, `demonstrate` lets an expert act in it, `draw` shows what a reward makes of it. `coirl plan` and `coirl fit` also takes their names in place of a file.";
 
 const LIST_EXPLANATION: &str = "Names every built-in domain with one line about it.";
 
@@ -137,6 +151,29 @@ enum Action {
         #[command(subcommand)]
         domain: Demonstrate,
     },
+    /// Draw what a reward makes of a domain
+    #[command(
+        before_help = DRAW_EXPLANATION,
+        after_help = DRAW_EXAMPLES,
+        help_template = PAGE,
+        disable_help_subcommand = true,
+        subcommand_value_name = "NAME",
+        subcommand_help_heading = "Domains"
+    )]
+    Draw {
+        #[command(subcommand)]
+        domain: Draw,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+enum Draw {
+    /// Cyclic grid world
+    #[command(before_help = GRID, after_help = DRAW_EXAMPLES, help_template = PAGE)]
+    Grid(DrawGridArgs),
+    /// Driving simulator
+    #[command(before_help = DRIVING, after_help = DRAW_EXAMPLES, help_template = PAGE)]
+    Driving(DrawDrivingArgs),
 }
 
 #[derive(Debug, Subcommand)]
@@ -268,6 +305,8 @@ pub(crate) fn run(args: DomainArgs, global: &Global) -> Result<Outcome, Failure>
             };
             demonstrate(&domain, &expert, global)?;
         }
+        Action::Draw { domain: Draw::Grid(args) } => draw_grid(args, global)?,
+        Action::Draw { domain: Draw::Driving(args) } => draw_driving(args, global)?,
     }
     Ok(Outcome::Done)
 }

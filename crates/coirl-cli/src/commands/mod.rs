@@ -5,6 +5,7 @@ pub(crate) mod cohort;
 pub(crate) mod completions;
 pub(crate) mod demonstrate;
 pub(crate) mod domain;
+pub(crate) mod draw;
 pub(crate) mod experiment;
 pub(crate) mod explain;
 pub(crate) mod fit;

@@ -336,7 +336,7 @@ impl RewardArgs {
     }
 }
 
-fn checked_weights<'a>(model: &Cmdp, weights: &'a [f64]) -> Result<&'a [f64], Failure> {
+pub(super) fn checked_weights<'a>(model: &Cmdp, weights: &'a [f64]) -> Result<&'a [f64], Failure> {
     if weights.len() != model.n_features() {
         let reason = format!("{} numbers; the model has {}", weights.len(), features_in_words(model));
         return Err(Failure::refused(format!("--weights: {reason}")));
@@ -366,7 +366,12 @@ fn weights_of_file(model: &Cmdp, path: &Path, contexts: &Contexts) -> Result<Vec
     }
 }
 
-fn mapped_weights(model: &Cmdp, path: &Path, contexts: &Contexts, rows: Option<&Table>) -> Result<Vec<f64>, Failure> {
+pub(super) fn mapped_weights(
+    model: &Cmdp,
+    path: &Path,
+    contexts: &Contexts,
+    rows: Option<&Table>,
+) -> Result<Vec<f64>, Failure> {
     let table = Table::read(path, "mapping")?;
     table.expect_columns(model.n_features(), &format!("because the model has {}", features_in_words(model)))?;
     let (dimension, n_features) = (table.n_rows(), table.n_columns());

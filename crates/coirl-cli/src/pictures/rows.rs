@@ -3,7 +3,7 @@
 use super::axis::Axis;
 use super::drawing::{Anchor, Drawing, Frame, INK, Lettering, PALE_INK};
 use super::marker::Marker;
-use super::panel::{BOTTOM, CAPTION, GRID, LABEL, Panel, TICK, TOP, horizontal_axis};
+use super::panel::{BOTTOM, CAPTION, GRID, LABEL, Panel, TOP, horizontal_axis};
 use super::style::Style;
 use coirl::experiments::{Axis as Kind, Picture, Point};
 

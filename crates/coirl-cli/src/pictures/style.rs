@@ -55,8 +55,8 @@ impl Family {
     /// Whether a name begins with one of the family's, as a whole word.
     fn has(&self, name: &str) -> bool {
         let begins =
-            |start: &&str| name.strip_prefix(**start).is_some_and(|rest| !rest.starts_with(char::is_alphabetic));
-        self.names.iter().any(|start| begins(&start))
+            |start: &&str| name.strip_prefix(*start).is_some_and(|rest| !rest.starts_with(char::is_alphabetic));
+        self.names.iter().any(begins)
     }
 
     /// The family of a name, by its number.

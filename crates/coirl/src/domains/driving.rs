@@ -65,42 +65,71 @@ impl Default for Driving {
     }
 }
 
-/// Where the cars are.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Scene {
-    speed: usize,
-    x: i64,
-    lane: usize,
-    y: i64,
+/// Where the cars are: what a state other than the start means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DrivingScene {
+    /// 0 slow, 1 medium, 2 fast.
+    pub speed: usize,
+    /// Where car A is across the road, from 120 to 200 by 5.
+    pub x: i64,
+    /// The lane of car B, 0 to 2 from left to right.
+    pub lane: usize,
+    /// How far car B has come, from 10 to 190 by 20; from 150 on it is beside car A.
+    pub y: i64,
 }
 
-impl Scene {
-    fn state(self) -> usize {
-        let i_x = ((self.x - FIRST_X) / X_STEP) as usize;
-        let i_y = ((self.y - FIRST_Y) / Y_STEP) as usize;
-        1 + ((self.speed * N_X + i_x) * N_LANES + self.lane) * N_Y + i_y
-    }
+/// Short for what the formulas below are about.
+type Scene = DrivingScene;
 
-    fn all() -> impl Iterator<Item = Scene> {
-        (0..N_SPEEDS * N_X * N_LANES * N_Y).map(|i| Scene {
-            speed: i / (N_X * N_LANES * N_Y),
+impl DrivingScene {
+    /// The middles of the lanes across the road, which ends at the outer ones.
+    pub const LANES: [i64; N_LANES] = LANE_X;
+    /// The least and the greatest x of car A.
+    pub const X: (i64, i64) = (FIRST_X, LAST_X);
+    /// The least and the greatest y of car B.
+    pub const Y: (i64, i64) = (FIRST_Y, LAST_Y);
+
+    /// The scene of a state; nothing for the start, and for what is no state.
+    pub fn of(state: usize) -> Option<Self> {
+        let i = state.checked_sub(1)?;
+        let speed = i / (N_X * N_LANES * N_Y);
+        (speed < N_SPEEDS).then(|| Scene {
+            speed,
             x: FIRST_X + X_STEP * ((i / (N_LANES * N_Y)) % N_X) as i64,
             lane: (i / N_Y) % N_LANES,
             y: FIRST_Y + Y_STEP * (i % N_Y) as i64,
         })
     }
 
-    fn collides(self) -> bool {
+    fn state(self) -> usize {
+        let i_x = ((self.x - FIRST_X) / X_STEP) as usize;
+        let i_y = ((self.y - FIRST_Y) / Y_STEP) as usize;
+        1 + ((self.speed * N_X + i_x) * N_LANES + self.lane) * N_Y + i_y
+    }
+
+    /// All scenes, in the order of their states.
+    pub fn all() -> impl Iterator<Item = Self> {
+        (1..).map_while(Self::of)
+    }
+
+    /// Whether the cars touch.
+    pub fn collides(self) -> bool {
         (150..=190).contains(&self.y) && (self.x - LANE_X[self.lane]).abs() < 15
     }
 
-    fn off_road(self) -> bool {
+    /// Whether car A has left the road.
+    pub fn off_road(self) -> bool {
         self.x < LANE_X[0] || self.x > LANE_X[N_LANES - 1]
+    }
+
+    /// How far car B comes nearer in a step.
+    pub fn advance(self) -> i64 {
+        ADVANCE[self.speed]
     }
 
     /// The next scenes after moving car A by `dx`: car B comes nearer, or a new one appears in a random lane.
     fn after(self, dx: i64) -> Vec<Scene> {
-        let moved = Scene { x: (self.x + dx).clamp(FIRST_X, LAST_X), y: self.y + ADVANCE[self.speed], ..self };
+        let moved = Scene { x: (self.x + dx).clamp(FIRST_X, LAST_X), y: self.y + self.advance(), ..self };
         if moved.y > LAST_Y { moved.with_new_car() } else { vec![moved] }
     }
 

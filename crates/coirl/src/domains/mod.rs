@@ -6,7 +6,7 @@ mod garnet;
 mod grid;
 pub(crate) mod sepsis;
 
-pub use driving::{Driving, DrivingActions, Polarity};
+pub use driving::{Driving, DrivingActions, DrivingScene, Polarity};
 pub use garnet::Garnet;
 pub use grid::Grid;
 pub use sepsis::{Inadmissible, Patient, Sepsis, SepsisDynamics};
