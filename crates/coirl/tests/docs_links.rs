@@ -37,11 +37,35 @@ fn links(text: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// The file that a link leads to; nothing for other places of the same page and for the network.
+/// The file that a link leads to; nothing for the network.
 fn file(page: &Path, target: &str) -> Option<PathBuf> {
     let elsewhere = ["https:", "http:", "mailto:"].iter().any(|scheme| target.starts_with(scheme));
-    let path = target.split('#').next().filter(|path| !path.is_empty() && !elsewhere)?;
-    Some(page.parent().unwrap().join(path))
+    match target.split('#').next() {
+        _ if elsewhere => None,
+        None | Some("") => Some(page.to_owned()),
+        Some(path) => Some(page.parent().unwrap().join(path)),
+    }
+}
+
+/// Whether a page has the heading that a link names after '#'.
+fn has_heading(text: &str, fragment: &str) -> bool {
+    let name = |heading: &str| -> String {
+        let kept = heading.trim().to_lowercase().replace(' ', "-");
+        kept.chars().filter(|c| c.is_alphanumeric() || matches!(c, '-' | '_')).collect()
+    };
+    text.lines().filter_map(|line| line.strip_prefix('#')).any(|line| name(line.trim_start_matches('#')) == fragment)
+}
+
+/// What is wrong with a link; nothing where it leads somewhere.
+fn wrong(page: &Path, target: &str) -> Option<&'static str> {
+    let path = file(page, target)?;
+    if !path.exists() {
+        return Some("there is no such file");
+    }
+    let (_, fragment) = target.split_once('#')?;
+    let found =
+        path.extension().is_some_and(|e| e == "md") && has_heading(&fs::read_to_string(path).unwrap(), fragment);
+    (!found).then_some("there is no such heading")
 }
 
 #[test]
@@ -51,9 +75,9 @@ fn links_lead_somewhere() {
     let mut broken = Vec::new();
     for page in pages {
         for (line, target) in links(&fs::read_to_string(&page).unwrap()) {
-            if file(&page, &target).is_some_and(|path| !path.exists()) {
+            if let Some(reason) = wrong(&page, &target) {
                 let shown = page.strip_prefix(root()).unwrap().display();
-                broken.push(format!("{shown}, line {line}: {target}"));
+                broken.push(format!("{shown}, line {line}: {target}: {reason}"));
             }
         }
     }
@@ -83,5 +107,8 @@ fn links_are_found() {
     assert_eq!(found, expected.map(|(line, target)| (line, target.to_owned())));
     let page = Path::new("docs/page.md");
     assert_eq!(file(page, "z.md#there"), Some(PathBuf::from("docs/z.md")));
-    assert_eq!([file(page, "#here"), file(page, "https://example.org/x.md")], [None, None]);
+    assert_eq!(file(page, "#here"), Some(page.to_owned()));
+    assert_eq!(file(page, "https://example.org/x.md"), None);
+    assert!(has_heading("# A\n\n## Fit, and `look`\n", "fit-and-look"));
+    assert!(!has_heading("# A\n\nFit, and look\n", "fit-and-look"));
 }
