@@ -2,11 +2,10 @@
 //! scored through the command line, as their users would.
 #![allow(clippy::print_stdout)] // the table is the result
 
-use crate::{Outcome, cargo, root};
+use crate::{Outcome, cargo, coirl, root};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 /// Estimates, as `coirl cohort score` calls them.
 const ESTIMATES: [&str; 2] = ["fitted_q", "weighted_doubly_robust"];
@@ -81,18 +80,6 @@ fn scores(folder: &Path, seed: u64, stays: u64, resamples: u64) -> Outcome<Value
     let scores = serde_json::from_str(&text).map_err(|error| format!("coirl cohort score: {error}"))?;
     fs::write(&kept, text).map_err(|error| format!("{}: {error}", kept.display()))?;
     Ok(scores)
-}
-
-/// Runs the command line in a folder and returns what it printed.
-fn coirl(folder: &Path, arguments: &[&str]) -> Outcome<String> {
-    let binary = root().join("target/release").join(format!("coirl{}", std::env::consts::EXE_SUFFIX));
-    let shown = format!("coirl {}", arguments.join(" "));
-    let output = Command::new(binary).args(arguments).current_dir(folder).output();
-    let output = output.map_err(|error| format!("{shown}: {error}"))?;
-    if !output.status.success() {
-        return Err(format!("{shown}: {}", String::from_utf8_lossy(&output.stderr)));
-    }
-    String::from_utf8(output.stdout).map_err(|error| format!("{shown}: {error}"))
 }
 
 fn brief(assessment: &Value) -> String {

@@ -1,5 +1,6 @@
 //! What a contributor runs: `cargo xtask <task>`.
 
+mod book;
 mod coverage;
 mod sepsis;
 
@@ -19,6 +20,12 @@ struct Arguments {
 enum Task {
     /// Checks formatting and lints and runs every test. What continuous integration runs.
     Test,
+    /// Writes the page of the book about the command line from the help of every command.
+    Book {
+        /// Fail where the page is out of date, and write nothing.
+        #[arg(long)]
+        check: bool,
+    },
     /// Makes the data of the sepsis simulator again from the package that publishes them, and compares.
     SepsisData {
         /// Write them to where they ship.
@@ -66,6 +73,7 @@ enum Task {
 fn main() -> ExitCode {
     let result = match Arguments::parse().task {
         Task::Test => test(),
+        Task::Book { check } => book::command_line(check),
         Task::SepsisData { write } => sepsis::data(write),
         Task::BenchPeers { write, seed, only } => bench_peers(write, seed, only),
         Task::BenchKmeans { rows, clusters, seeds } => bench_kmeans(rows, &clusters, seeds),
@@ -83,7 +91,7 @@ fn main() -> ExitCode {
 type Outcome<T = ()> = Result<T, String>;
 
 /// Formatting, lints, unit, integration and documentation tests: all in the release profile, so that the command line,
-/// the tests and the benchmarks share their builds.
+/// the tests and the benchmarks share their builds. Last, whether the book says what the commands say.
 fn test() -> Outcome {
     require_component("rustfmt", &["fmt", "--version"])?;
     require_component("clippy", &["clippy", "--version"])?;
@@ -97,7 +105,8 @@ fn test() -> Outcome {
     cargo(&["test", "--release", "--workspace", "--doc"])?;
     run(Command::new("cargo")
         .args(["doc", "--release", "--no-deps", "--package", "coirl"])
-        .env("RUSTDOCFLAGS", "--deny warnings"))
+        .env("RUSTDOCFLAGS", "--deny warnings"))?;
+    book::command_line(true)
 }
 
 /// Installs a component of the toolchain where it is missing.
@@ -172,6 +181,18 @@ fn root() -> PathBuf {
 
 fn cargo(arguments: &[&str]) -> Outcome {
     run(Command::new("cargo").args(arguments))
+}
+
+/// Runs the command line in a folder and returns what it printed.
+fn coirl(folder: &Path, arguments: &[&str]) -> Outcome<String> {
+    let binary = root().join("target/release").join(format!("coirl{}", std::env::consts::EXE_SUFFIX));
+    let shown = format!("coirl {}", arguments.join(" "));
+    let output = Command::new(binary).args(arguments).current_dir(folder).env("COLUMNS", "80").output();
+    let output = output.map_err(|error| format!("{shown}: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("{shown}: {}", String::from_utf8_lossy(&output.stderr)));
+    }
+    String::from_utf8(output.stdout).map_err(|error| format!("{shown}: {error}"))
 }
 
 fn succeeds(command: &mut Command) -> bool {
