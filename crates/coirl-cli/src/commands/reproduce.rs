@@ -3,7 +3,7 @@
 use super::experiment::{PAGE_FILE, ScaleArgs, finish, interrupted, run_task};
 use crate::arguments::{Global, PAGE};
 use crate::destination::{note, to_stdout, to_terminal};
-use crate::experiments::{Results, SHIPPED, Task};
+use crate::experiments::{Results, SHIPPED, Task, write_scenes};
 use crate::failure::{Failure, Outcome};
 use crate::fitting::{OutputFolder, on_interrupt};
 use crate::text::table;
@@ -12,6 +12,9 @@ use coirl::experiments::{Experiment, Given, Verdict};
 use serde_json::json;
 use std::io::Write;
 use std::path::PathBuf;
+
+/// The folder of pictures that belong to no experiment.
+const PICTURES: &str = "pictures";
 
 const EXPLANATION: &str = "\
 Runs every experiment of `coirl experiment list` and writes a folder for each, and report.html: the figures and tables of the paper again, with each of its claims \
@@ -53,6 +56,8 @@ pub(crate) fn run(args: &ReproduceArgs, global: &Global) -> Result<Outcome, Fail
         let Some(results) = run_task(task, out.path(), &place, global)? else { return interrupted(global) };
         all.push(results);
     }
+    let pictures = OutputFolder::open(&out.file(PICTURES))?;
+    write_scenes(pictures.path())?;
     finish(out.path(), &format!("coirl reproduce{}", args.scale.words()))?;
     if global.json {
         let claims = |results: &Results| json!({"experiment": results.kept.name, "claims": results.claims});

@@ -2,13 +2,15 @@
 
 use super::overview::{counted, found_in_words, last_points, verdict_in_words};
 use super::results::{RESULTS, Results};
+use super::scenes::{Scene, scenes};
 use super::shipped::SHIPPED;
 use crate::destination::to_file;
 use crate::failure::Failure;
 use crate::pictures::experiment_pictures;
 use crate::reporting::{Markup, Page, Section, details, element, paragraph, table, table_of_words, text};
 use crate::text::Tabular;
-use coirl::experiments::{Judged, MeanCurve, Scale, Verdict};
+use coirl::experiments::{Judged, MeanCurve, Place, Scale, Verdict};
+use std::io::Write;
 use std::path::Path;
 
 /// All experiments that were run into a folder: those that ship in the order of the paper, then others by name.
@@ -31,6 +33,12 @@ pub(crate) fn read_folder(folder: &Path) -> Result<Vec<Results>, Failure> {
 /// Writes a page about experiments.
 pub(crate) fn write_page(path: &Path, all: &[Results], command: String) -> Result<(), Failure> {
     let mut sections = vec![verdicts(all)];
+    let drives = |results: &Results| {
+        matches!(results.kept.settings.study.place(), Some(Place::Driving | Place::DrivingInteractive))
+    };
+    if all.iter().any(drives) {
+        sections.push(what_a_reward_does(&scenes()?));
+    }
     for results in all {
         sections.push(experiment(results)?);
     }
@@ -84,6 +92,24 @@ fn class(verdict: Verdict) -> &'static str {
         Verdict::NotReproduced => "verdict fails",
         Verdict::NotMeasured => "verdict open",
     }
+}
+
+/// Pictures for those who have not met the domains yet.
+fn what_a_reward_does(scenes: &[Scene]) -> Section {
+    let shown = |scene: &Scene| {
+        let drawn = Markup::drawing(&scene.svg, scene.title, &scene.says)?;
+        let figure = element("figure", &[("tabindex", "0"), ("aria-label", scene.title)], drawn);
+        Some(Markup::all([element("h3", &[], text(scene.title)), paragraph(&scene.says), figure]))
+    };
+    Section::new("rewards", "What a reward does", Markup::all(scenes.iter().filter_map(shown)))
+}
+
+/// Writes the same pictures as files.
+pub(crate) fn write_scenes(folder: &Path) -> Result<(), Failure> {
+    for scene in scenes()? {
+        to_file(&folder.join(format!("{}.svg", scene.stem)), |file| Ok(file.write_all(scene.svg.as_bytes())?))?;
+    }
+    Ok(())
 }
 
 /// One experiment.
