@@ -36,8 +36,18 @@ const DRAW_EXAMPLES: &str = "\
 Examples:
   coirl domain draw driving --weights 0.1,-1,-0.5 --out policy.svg
   coirl domain draw driving --weights 0.1,-1,-0.5 --roll-out --out drive.svg
-  coirl domain draw driving --run coirl-fit --context 0.2,0.3,0.5 --out drive.png
+  coirl domain draw driving --run coirl-fit --context 0.2,0.3,0.5 --out a.png
   coirl domain draw grid --weights 1,0,0,0,0,-1,0,0,0,0,0,0 --out grid.svg";
+
+const DRAW_GRID_USAGE: &str = "\
+coirl domain draw grid [OPTIONS] --weights <W,…> --out <FILE>
+       coirl domain draw grid --mapping <FILE> --context <C,…> --out <FILE>
+       coirl domain draw grid --run <RUN> --context <C,…> --out <FILE>";
+
+const DRAW_DRIVING_USAGE: &str = "\
+coirl domain draw driving [OPTIONS] --weights <W,…> --out <FILE>
+       coirl domain draw driving --mapping <FILE> --context <C,…> --out <FILE>
+       coirl domain draw driving --run <RUN> --context <C,…> --out <FILE>";
 
 const DRAW_EXPLANATION: &str = "\
 Plans for a reward and draws what comes of it: typed weights, or those that a mapping or a finished run has for a context. The grid \
@@ -169,10 +179,20 @@ enum Action {
 #[derive(Debug, Subcommand)]
 enum Draw {
     /// Cyclic grid world
-    #[command(before_help = GRID, after_help = DRAW_EXAMPLES, help_template = PAGE)]
+    #[command(
+        before_help = GRID,
+        after_help = DRAW_EXAMPLES,
+        help_template = PAGE,
+        override_usage = DRAW_GRID_USAGE
+    )]
     Grid(DrawGridArgs),
     /// Driving simulator
-    #[command(before_help = DRIVING, after_help = DRAW_EXAMPLES, help_template = PAGE)]
+    #[command(
+        before_help = DRIVING,
+        after_help = DRAW_EXAMPLES,
+        help_template = PAGE,
+        override_usage = DRAW_DRIVING_USAGE
+    )]
     Driving(DrawDrivingArgs),
 }
 

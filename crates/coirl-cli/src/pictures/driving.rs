@@ -2,7 +2,7 @@
 
 use super::arrow::Direction;
 use super::drawing::{Anchor, Drawing, Frame, INK, Lettering};
-use super::road::{CAR_B, COLLISION, chosen_speed, draw_road, reward_in_words, speed_in_words};
+use super::road::{CAR_B, COLLISION, View, chosen_speed, reward_in_words, speed_in_words};
 use coirl::domains::DrivingScene;
 use coirl::model::{Cmdp, Mdp};
 use coirl::plan::Policy;
@@ -10,6 +10,8 @@ use coirl::plan::Policy;
 /// A column for each x of car A, a row for each y of car B.
 const CELL: (f64, f64) = (17.0, 24.0);
 const STEPS: (i64, i64) = (5, 20);
+/// Half a column on either side.
+const CELLS: View = View { beyond: 2.5, shoulder: 2.5 };
 const MARGIN: f64 = 16.0;
 const TOP: f64 = 64.0;
 const LEFT: f64 = 42.0;
@@ -40,7 +42,7 @@ pub(crate) fn driving_picture(model: &Cmdp, mdp: &Mdp<'_>, weights: &[f64], poli
     for (lane, frame) in frames.iter().enumerate() {
         let caption = format!("car B in the {} lane", LANE_NAMES[lane]);
         drawing.text((frame.x + wide / 2.0, frame.y - 8.0), Anchor::Middle, Lettering::bold(11.5), &caption);
-        draw_road(&mut drawing, *frame);
+        CELLS.draw(&mut drawing, *frame);
         let x = frame.x + CELL.0 * ((DrivingScene::LANES[lane] - DrivingScene::X.0) / STEPS.0) as f64;
         let band = Frame { x, width: CELL.0, ..*frame };
         drawing.rectangle(band, &[("fill", CAR_B), ("fill-opacity", "0.28")]);

@@ -224,13 +224,6 @@ mod tests {
                     // Bands are means with a spread.
                     let banded = svg.contains("fill-opacity");
                     assert_eq!(banded, seeds > 1 && name != "patients", "{name}: {stem}");
-                    if let Some(folder) = std::env::var_os("PICTURES") {
-                        let png = png_of(svg).unwrap_or_default();
-                        let _ = std::fs::write(
-                            std::path::Path::new(&folder).join(format!("{name}-{stem}-{seeds}.png")),
-                            png,
-                        );
-                    }
                 }
             }
         }

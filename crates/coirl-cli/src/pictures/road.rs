@@ -12,23 +12,35 @@ pub(super) const MARKING: &str = "#ffffff";
 pub(super) const CAR_A: &str = "#0068a4";
 pub(super) const CAR_B: &str = "#c85400";
 pub(super) const COLLISION: &str = "#bc1f2b";
-/// Half a lane: the road is wider than the places where a middle of a car may be.
-pub(super) const HALF_LANE: i64 = 10;
 const SPEEDS: [&str; 3] = ["slow", "medium", "fast"];
 
-/// Pixels across a road of so many pixels, of a place from verge to verge.
-pub(super) fn across(x: f64, width: f64) -> f64 {
-    let (first, last) = (DrivingScene::X.0 - HALF_LANE, DrivingScene::X.1 + HALF_LANE);
-    width * (x - first as f64) / (last - first) as f64
+/// A view of the road: how much is seen beyond the outermost places of car A, and how far the road reaches beyond the outermost lanes' middles.
+/// A car is off the road when its middle leaves these; a view of cars that have a width has to be wider than one of their middles.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct View {
+    pub(super) beyond: f64,
+    pub(super) shoulder: f64,
 }
 
-/// Verges and road in a frame, in its coordinates.
-pub(super) fn draw_road(drawing: &mut Drawing, frame: Frame) {
-    drawing.rectangle(frame, &[("fill", VERGE)]);
-    let [first, .., last] = DrivingScene::LANES;
-    let from = across((first - HALF_LANE) as f64, frame.width);
-    let to = across((last + HALF_LANE) as f64, frame.width);
-    drawing.rectangle(Frame { x: frame.x + from, width: to - from, ..frame }, &[("fill", ROAD)]);
+impl View {
+    /// How many units of the road are seen.
+    pub(super) fn units(self) -> f64 {
+        (DrivingScene::X.1 - DrivingScene::X.0) as f64 + 2.0 * self.beyond
+    }
+
+    /// Where a place is in a view of so many pixels.
+    pub(super) fn across(self, x: f64, width: f64) -> f64 {
+        width * (x - DrivingScene::X.0 as f64 + self.beyond) / self.units()
+    }
+
+    /// Verges and road in a frame, in its coordinates.
+    pub(super) fn draw(self, drawing: &mut Drawing, frame: Frame) {
+        drawing.rectangle(frame, &[("fill", VERGE)]);
+        let [first, .., last] = DrivingScene::LANES.map(|x| x as f64);
+        let (from, to) =
+            (self.across(first - self.shoulder, frame.width), self.across(last + self.shoulder, frame.width));
+        drawing.rectangle(Frame { x: frame.x + from, width: to - from, ..frame }, &[("fill", ROAD)]);
+    }
 }
 
 /// The speed that a policy chooses at the start.

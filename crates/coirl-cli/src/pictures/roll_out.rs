@@ -4,9 +4,7 @@
 
 use super::drawing::{Anchor, Drawing, Frame, INK, Lettering, number, points};
 use super::marker::Marker;
-use super::road::{
-    CAR_A, CAR_B, COLLISION, HALF_LANE, MARKING, across, draw_car, draw_road, reward_in_words, speed_in_words,
-};
+use super::road::{CAR_A, CAR_B, COLLISION, MARKING, View, draw_car, reward_in_words, speed_in_words};
 use coirl::demos::Trajectory;
 use coirl::domains::DrivingScene;
 use coirl::model::Cmdp;
@@ -20,6 +18,10 @@ const STEP: f64 = 0.6;
 const CAR: (f64, f64) = (14.0, 26.0);
 /// Where car A is along the road: in the middle of the places where car B can touch it.
 const CAR_A_Y: f64 = 170.0;
+/// Cars whose middle is on the road are on it as a whole.
+const CARS: View = View { beyond: 10.0, shoulder: CAR.0 / 2.0 };
+/// The way of the middle of car A.
+const MIDDLES: View = View { beyond: 10.0, shoulder: 2.5 };
 /// The part of the road that is seen.
 const SEEN: Range<f64> = -10.0..215.0;
 const MARGIN: f64 = 16.0;
@@ -35,12 +37,7 @@ pub(crate) fn roll_out_picture(model: &Cmdp, weights: &[f64], trajectory: &Traje
         trajectory.states.iter().filter_map(|state| DrivingScene::of(state.index())).collect();
     let first = *scenes.first()?;
     let clock = Clock { steps: scenes.len() };
-    let road = Frame {
-        x: MARGIN,
-        y: MARGIN + TOP,
-        width: UNIT * (DrivingScene::X.1 - DrivingScene::X.0 + 2 * HALF_LANE) as f64,
-        height: UNIT * (SEEN.end - SEEN.start),
-    };
+    let road = Frame { x: MARGIN, y: MARGIN + TOP, width: UNIT * CARS.units(), height: UNIT * (SEEN.end - SEEN.start) };
     let trace = Frame { x: road.right() + BETWEEN, width: TRACE, ..road };
 
     let mut drawing = Drawing::default();
@@ -56,9 +53,9 @@ pub(crate) fn roll_out_picture(model: &Cmdp, weights: &[f64], trajectory: &Traje
 
     drawing.clipped(road, |inside| {
         let whole = Frame { x: 0.0, y: 0.0, ..road };
-        draw_road(inside, whole);
+        CARS.draw(inside, whole);
         markings(inside, whole, &clock, first.advance());
-        let from = place(f64::from(first.x as i32), CAR_A_Y, whole.width);
+        let from = place(first.x as f64, CAR_A_Y, whole.width);
         let steered = scenes.iter().map(|scene| place(scene.x as f64, CAR_A_Y, whole.width));
         let met = DrivingScene::LANES[first.lane] as f64;
         let car = (UNIT * CAR.0, UNIT * CAR.1);
@@ -87,15 +84,19 @@ pub(crate) fn roll_out_picture(model: &Cmdp, weights: &[f64], trajectory: &Traje
         });
     });
     draw_trace(&mut drawing, trace, &scenes, &clock);
-    let key = road.bottom() + 18.0;
-    let words = "blue: car A, orange: car B; ring red: collision, dashed: off the road";
-    drawing.text((MARGIN, key), Anchor::Start, Lettering::pale(10.5), words);
-    Some(drawing.finish(trace.right() + MARGIN, key + MARGIN - 4.0, &format!("{title}. {counts}.")))
+    let key = [
+        "on the road: car A is blue, car B orange; a red ring is a collision, a dashed one is off it",
+        "on the way: cross, collision; circle, off the road; square, car B beside car A",
+    ];
+    for (line, down) in key.iter().zip([18.0, 34.0]) {
+        drawing.text((MARGIN, road.bottom() + down), Anchor::Start, Lettering::pale(10.5), line);
+    }
+    Some(drawing.finish(trace.right() + MARGIN, road.bottom() + 34.0 + MARGIN, &format!("{title}. {counts}.")))
 }
 
 /// Pixels of a place on a road of so many pixels.
 fn place(x: f64, y: f64, width: f64) -> (f64, f64) {
-    (across(x, width), UNIT * (y - SEEN.start))
+    (CARS.across(x, width), UNIT * (y - SEEN.start))
 }
 
 /// When something happens: the scenes follow each other in equal steps, and the last one is held for a step.
@@ -184,7 +185,7 @@ fn markings(drawing: &mut Drawing, road: Frame, clock: &Clock, advance: i64) {
     // A whole number of dashes, so that nothing jumps when the animation begins again.
     let passed = (UNIT * (advance as usize * clock.steps) as f64 / (2.0 * DASH)).round() * 2.0 * DASH;
     for pair in DrivingScene::LANES.windows(2) {
-        let x = number(across((pair[0] + pair[1]) as f64 / 2.0, road.width));
+        let x = number(CARS.across((pair[0] + pair[1]) as f64 / 2.0, road.width));
         let (end, dashes) = (number(road.height), format!("{DASH} {DASH}"));
         let attributes = [
             ("x1", &*x),
@@ -210,9 +211,9 @@ fn markings(drawing: &mut Drawing, road: Frame, clock: &Clock, advance: i64) {
 /// The way of car A: across is the road, downwards the steps.
 fn draw_trace(drawing: &mut Drawing, frame: Frame, scenes: &[DrivingScene], clock: &Clock) {
     drawing.text((frame.x, frame.y - 8.0), Anchor::Start, Lettering::bold(11.5), "the way of car A");
-    draw_road(drawing, frame);
+    MIDDLES.draw(drawing, frame);
     let down = |step: f64| frame.y + frame.height * (step + 0.5) / clock.steps as f64;
-    let at = |step: usize, x: f64| (frame.x + across(x, frame.width), down(step as f64));
+    let at = |step: usize, x: f64| (frame.x + MIDDLES.across(x, frame.width), down(step as f64));
     let every = clock.steps.div_ceil(10).next_multiple_of(if clock.steps > 20 { 5 } else { 1 });
     for step in (0..clock.steps).step_by(every) {
         let label = (step + 1).to_string();
@@ -223,7 +224,7 @@ fn draw_trace(drawing: &mut Drawing, frame: Frame, scenes: &[DrivingScene], cloc
     drawing.shape("polyline", &line);
     for (step, scene) in scenes.iter().enumerate() {
         // Where car B passed or touched, as often as it was beside car A.
-        if scene.y >= 150 {
+        if scene.beside() {
             let met = at(step, DrivingScene::LANES[scene.lane] as f64);
             Marker::Square.draw(drawing, met, CAR_B, true);
         }
@@ -238,6 +239,4 @@ fn draw_trace(drawing: &mut Drawing, frame: Frame, scenes: &[DrivingScene], cloc
     moving(drawing, (frame.x, down(0.0)), &clock.each(places), clock, |cursor| {
         cursor.line((0.0, 0.0), (frame.width, 0.0), INK, 1.0);
     });
-    let words = "cross: collision; circle: off the road; square: car B";
-    drawing.text((frame.x, frame.bottom() + 18.0), Anchor::Start, Lettering::pale(10.5), words);
 }

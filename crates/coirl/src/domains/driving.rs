@@ -112,9 +112,14 @@ impl DrivingScene {
         (1..).map_while(Self::of)
     }
 
+    /// Whether car B has come as far as car A is.
+    pub fn beside(self) -> bool {
+        (150..=190).contains(&self.y)
+    }
+
     /// Whether the cars touch.
     pub fn collides(self) -> bool {
-        (150..=190).contains(&self.y) && (self.x - LANE_X[self.lane]).abs() < 15
+        self.beside() && (self.x - LANE_X[self.lane]).abs() < 15
     }
 
     /// Whether car A has left the road.
