@@ -86,6 +86,11 @@ impl CohortFolder {
         path.join(COHORT).is_file()
     }
 
+    /// A folder to write a cohort to: a new one, or that of an earlier cohort.
+    pub(crate) fn create(path: &Path) -> Result<OutputFolder, Failure> {
+        OutputFolder::open_own(path, &[COHORT], &[])
+    }
+
     /// Writes a cohort; `truth` is what its table was made with, where it is synthetic.
     pub(crate) fn write(
         folder: &OutputFolder,
