@@ -438,6 +438,10 @@ fn outcomes_and_values_that_cannot_be_right_are_told() {
     assert!(codes(&found(&few, "")).contains(&"few-patients"));
     let fewer: String = table.lines().take(4).map(|line| format!("{line}\n")).collect();
     folder.write("fewer.csv", fewer);
+    folder
+        .coirl("cohort build table.csv --states 10 --set split.validation=0 --set split.test=0.4 --out none -q")
+        .success();
+    folder.coirl("fit none --method adaptive --steps 2 --out run -q").success();
     let said = error(&folder, "cohort lint fewer.csv --set cohort.min_steps=1 -q");
     assert!(said.contains("too few") && said.contains("[split]"), "{said}");
 }
@@ -479,7 +483,7 @@ fn tables_that_are_no_tables_are_told_apart() {
     assert!(said.contains("'80,5' has a decimal comma"), "{said}");
     folder.write("pipes.csv", table.replace(',', "|"));
     folder.coirl("cohort lint pipes.csv -q").success();
-    let said = error(&folder, "cohort lint table.csv --set table.stay=admission -q");
+    let said = error(&folder, "cohort lint table.csv --set table.stay=ward -q");
     assert!(said.contains("it has 'bloc'") && said.contains("more") && !said.contains("nearest"), "{said}");
 }
 

@@ -308,7 +308,7 @@ pub(crate) fn reached(off_policy: &OffPolicy) -> Tabular {
         ]
     };
     let rows = std::iter::once(recorded).chain(off_policy.policies.iter().map(row)).collect();
-    Tabular::new("Survival that policies would have reached, by the recorded outcome", &header, rows)
+    Tabular::new("Good ends (survival) that policies would have reached, by the recorded outcome", &header, rows)
 }
 
 /// Why numbers were refused, and what to keep in mind about the others.

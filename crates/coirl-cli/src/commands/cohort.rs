@@ -218,8 +218,9 @@ fn spec(args: &SpecArgs, global: &Global) -> Result<(), Failure> {
         let about = |name: &&str| -> Result<(String, String), Failure> {
             let comment = presets::text(name)?.lines().map_while(|line| line.strip_prefix('#')).map(str::trim);
             let comment = comment.take_while(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
-            // The first sentence; what stands in brackets has points as well.
-            let end = comment.find(". ").unwrap_or(comment.len());
+            // The first sentence: a point before a capital letter. "et al. 2018" is none.
+            let ends = |(at, _): &(usize, &str)| comment[at + 2..].starts_with(char::is_uppercase);
+            let end = comment.match_indices(". ").find(ends).map_or(comment.len(), |(at, _)| at);
             Ok((name.to_string(), comment[..end].trim_end_matches(['.', ':']).to_owned()))
         };
         let all = presets::NAMES.iter().map(about).collect::<Result<Vec<_>, _>>()?;
@@ -295,6 +296,7 @@ struct BuildArgs {
 
 /// Builds a cohort and writes it.
 pub(crate) fn build_cohort(input: &InputArgs, out: &Path, global: &Global) -> Result<Cohort, Failure> {
+    let folder = CohortFolder::create(out)?;
     let (spec, path, table) = input.read(global.quiet)?;
     let bar = progress::counted("finding states", "rounds", global.quiet);
     let built = build(&table, &spec, global.seed, |stage| {
@@ -310,7 +312,6 @@ pub(crate) fn build_cohort(input: &InputArgs, out: &Path, global: &Global) -> Re
     let cohort = built.map_err(|error| Failure::in_file(&path, error))?;
     let truth = TruthFile::read(&path, &table, global.quiet)?;
     drop(table);
-    let folder = CohortFolder::create(out)?;
     let file = CohortFolder::write(&folder, &cohort, &path, truth)?;
     if global.json {
         let line = json!({

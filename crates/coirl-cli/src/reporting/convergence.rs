@@ -38,7 +38,7 @@ pub(crate) fn convergence(history: &[Record], method: &str) -> Option<Section> {
     let admitted = match history.iter().any(|record| record.validation_accuracy.is_some()) {
         true => paragraph(
             "Validation accuracy on the way is of the steps that the model admits. Steps with an action that was seen too rarely in its state are \
-             left out there; the scores count them as misses, and are lower.",
+             left out there; the scores count them as misses.",
         ),
         false => Markup::default(),
     };

@@ -467,6 +467,12 @@ impl Spec {
             ("state.columns", self.state.columns.keys().collect::<Vec<_>>(), &self.state.measurements),
             ("action.edges", self.action.edges.keys().collect(), &self.action.doses),
             ("context.bounds", self.context.bounds.keys().collect(), &contexts),
+            // Doses are no measurements: one that is not believed cannot be left out.
+            (
+                "cohort.plausible",
+                self.cohort.plausible.keys().collect(),
+                &self.state.measurements.iter().chain(&contexts).cloned().collect(),
+            ),
         ] {
             if let Some(name) = settings.into_iter().find(|name| !list.contains(name)) {
                 return refuse(place, format!("{name} is not among {}", list.join(", ")));
@@ -649,6 +655,7 @@ mod tests {
         assert!(leaking.contains("context.fields") && leaking.contains("the outcome"), "{leaking}");
         let leaking = with("[state]\nmeasurements = [\"HR\", \"mortality_90d\"]\n[state.columns]\n");
         assert!(leaking.contains("state.measurements") && leaking.contains("the outcome"), "{leaking}");
+        assert!(with("[cohort.plausible]\nmax_dose_vaso = [0.0, 5.0]\n").contains("max_dose_vaso is not among"));
         assert!(with("[table.codes.sex]\nM = 0\n").contains("sex is no column"));
         let unit = with("[cohort]\nstep = \"2 fortnights\"\n");
         assert!(unit.contains("line 3") && unit.contains("'fortnights'"), "{unit}");

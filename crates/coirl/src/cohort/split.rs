@@ -34,7 +34,7 @@ pub(super) fn split(stays: Vec<Stay>, shares: SplitSpec, seed: u64) -> Result<Pa
     if empty || n_validation + n_test >= patients.len() {
         let SplitSpec { train, validation, test } = shares;
         let reason = format!(
-            "{} patients are too few for shares of {train}, {validation} and {test}: one part would be empty; give more patients, or say \
+            "patients: {}, too few for shares of {train}, {validation} and {test}, for one part would be empty; give more patients, or say \
              other shares under [split] (validation = 0 or test = 0 do without that part)",
             patients.len()
         );

@@ -40,7 +40,7 @@ pub(super) fn values(table: &Table, spec: &Spec, parts: &Parts, findings: &mut V
             let message = format!("{:.0} % of the cells of {name} are empty or implausible", 100.0 * missing);
             findings.push(note("mostly-missing", message));
         }
-        for (value, times) in far_out(&known) {
+        for (value, times) in far_out(&known, spec.action.doses.iter().any(|dose| dose == name)) {
             let message = format!(
                 "{name} is {value} in {times} rows, far from all other values: a code for \"not measured\"? List it as missing under [table], \
                  or give {name} a range under [cohort.plausible]"
@@ -51,8 +51,9 @@ pub(super) fn values(table: &Table, spec: &Spec, parts: &Parts, findings: &mut V
     Ok(())
 }
 
-/// The smallest and the largest value with how often they occur, where they are far out and either a row of nines or repeated.
-fn far_out(known: &[f32]) -> Vec<(f32, usize)> {
+/// The smallest and the largest value with how often they occur, where they are far out and either a row of nines or repeated. Doses come in
+/// standard amounts, which repeat themselves.
+fn far_out(known: &[f32], dose: bool) -> Vec<(f32, usize)> {
     let Some(median) = median(known.to_vec()) else { return Vec::new() };
     let ends =
         [known.iter().copied().fold(f32::INFINITY, f32::min), known.iter().copied().fold(f32::NEG_INFINITY, f32::max)];
@@ -68,7 +69,7 @@ fn far_out(known: &[f32]) -> Vec<(f32, usize)> {
         let far = |from: f32| f64::from((end - from).abs()) > FAR * spread;
         let nearest = others.iter().copied().min_by(|a, b| (a - end).abs().total_cmp(&(b - end).abs()));
         let Some(nearest) = nearest else { continue };
-        let beyond_the_rest = far(nearest) && times > 1 && spread > 0.0;
+        let beyond_the_rest = far(nearest) && times > 1 && spread > 0.0 && !dose;
         if far(median) && (is_row_of_nines(end) || beyond_the_rest) {
             found.push((end, times));
         }
@@ -93,6 +94,7 @@ mod tests {
 
     #[test]
     fn sentinels_are_told_from_long_tails() {
+        let far_out = |values: &[f32]| super::far_out(values, false);
         let heart_rates = || (0..200).map(|i| 60.0 + (i % 50) as f32);
         assert!(far_out(&heart_rates().collect::<Vec<_>>()).is_empty());
         assert_eq!(far_out(&heart_rates().chain([-999.0]).collect::<Vec<_>>()), [(-999.0, 1)]);
@@ -104,6 +106,8 @@ mod tests {
         let doses: Vec<f32> =
             (0..300).map(|i| if i < 200 { 0.0 } else { ((i - 199) as f32 / 5.0).exp2().round() }).collect();
         assert!(far_out(&doses).is_empty());
+        let standard = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.1, 5.0, 5.0];
+        assert!(super::far_out(&standard, true).is_empty() && !far_out(&standard).is_empty());
         assert!(far_out(&[0.0, 1.0, 1.0, 0.0]).is_empty() && far_out(&[]).is_empty() && far_out(&[3.0]).is_empty());
     }
 }
