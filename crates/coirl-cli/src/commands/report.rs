@@ -75,18 +75,10 @@ pub(crate) fn run(args: &ReportArgs, global: &Global) -> Result<Outcome, Failure
         None => None,
     };
     let own = cohort.as_ref().map(|cohort| CohortSections { cohort, model, scores: scores.as_ref() });
-    let mut sections = Vec::new();
-    if let Some(own) = &own {
-        sections.extend(own.results()?);
-    }
-    let run_section = overview.section()?;
-    // Of patients the results come first, and how they were come by last.
-    let last = match &own {
-        Some(own) => own.origins()?.into_iter().chain([run_section]).collect(),
-        None => {
-            sections.push(run_section);
-            Vec::new()
-        }
+    let (mut sections, last) = match &own {
+        // Of patients the results come first, and how they were come by last.
+        Some(own) => (own.results()?, own.origins()?.into_iter().chain([overview.section()?]).collect()),
+        None => (vec![overview.section()?], Vec::new()),
     };
     sections.extend(convergence(&fitted.history, &method));
     let learned =

@@ -27,7 +27,13 @@ pub struct ContextField {
     pub plausible: Option<[f64; 2]>,
 }
 
-/// Whether a value was recorded and can be right.
+impl ContextField {
+    /// Whether a value was recorded and can be right.
+    pub(super) fn knows(&self, x: f64) -> bool {
+        is_known(x, self.plausible)
+    }
+}
+
 fn is_known(x: f64, plausible: Option<[f64; 2]>) -> bool {
     !x.is_nan() && plausible.is_none_or(|[lo, hi]| (lo..=hi).contains(&x))
 }
@@ -93,7 +99,7 @@ impl ContextScaling {
     pub fn context(&self, values: &[f64]) -> Result<Context> {
         check_length("context fields", self.fields.len(), values.len())?;
         let scaled = self.fields.iter().zip(values).map(|(field, &x)| {
-            let x = if is_known(x, field.plausible) { x } else { field.fill };
+            let x = if field.knows(x) { x } else { field.fill };
             (x - field.range[0]) / (field.range[1] - field.range[0])
         });
         let values: Vec<f64> = match self.scale {

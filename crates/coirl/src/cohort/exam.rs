@@ -189,12 +189,12 @@ impl<'a> Exam<'a> {
         let numbers = patient_numbers(stays);
         let grouping = |(j, field): (usize, &super::ContextField)| {
             let flag =
-                stays.iter().all(|stay| stay.fields[j].is_nan() || stay.fields[j] == 0.0 || stay.fields[j] == 1.0);
+                stays.iter().all(|stay| !field.knows(stay.fields[j]) || stay.fields[j] == 0.0 || stay.fields[j] == 1.0);
             let mut labels = BTreeMap::new();
             for (stay, &number) in stays.iter().zip(&numbers) {
                 let x = stay.fields[j];
                 let label = match () {
-                    () if x.is_nan() => "not recorded".to_owned(),
+                    () if !field.knows(x) => "not recorded".to_owned(),
                     () if flag => format!("{x}"),
                     () if x <= field.fill => format!("at most {}", rounded(field.fill)),
                     () => format!("above {}", rounded(field.fill)),

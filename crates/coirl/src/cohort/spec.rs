@@ -242,7 +242,8 @@ pub struct ActionSpec {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OutcomeSpec {
-    /// The column; the last row of a stay counts.
+    /// The column; the last row of a stay counts. May be left to the preset.
+    #[serde(default)]
     pub column: String,
     /// The value that is a bad end.
     #[serde(default = "one")]
@@ -442,6 +443,9 @@ impl Spec {
             }
         }
         if let Some(outcome) = &self.outcome {
+            if outcome.column.is_empty() {
+                return refuse("outcome.column", "is not given; expected the name of a column".into());
+            }
             let places = [
                 ("context.fields", &self.context.fields),
                 ("context.at_start", &self.context.at_start),
@@ -655,6 +659,7 @@ mod tests {
         assert!(leaking.contains("context.fields") && leaking.contains("the outcome"), "{leaking}");
         let leaking = with("[state]\nmeasurements = [\"HR\", \"mortality_90d\"]\n[state.columns]\n");
         assert!(leaking.contains("state.measurements") && leaking.contains("the outcome"), "{leaking}");
+        assert!(reason("[table]\nstay = \"a\"\ntime = \"b\"\n[context]\nfields = [\"c\"]\n[state]\nmeasurements = [\"d\"]\n[action]\ncolumn = \"e\"\n[outcome]\nbad = 2\n").contains("outcome.column"));
         assert!(with("[cohort.plausible]\nmax_dose_vaso = [0.0, 5.0]\n").contains("max_dose_vaso is not among"));
         assert!(with("[table.codes.sex]\nM = 0\n").contains("sex is no column"));
         let unit = with("[cohort]\nstep = \"2 fortnights\"\n");
