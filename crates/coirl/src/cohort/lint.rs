@@ -449,7 +449,7 @@ fn small_parts(parts: &Parts, findings: &mut Vec<Finding>) {
             n @ ..FEW_PATIENTS => {
                 let message =
                     format!("there are only {n} patients to {purpose}: shares of them say little; see [split]");
-                findings.push(warning("few-patients", message));
+                findings.push(note("few-patients", message));
             }
             _ => {}
         }
