@@ -52,29 +52,37 @@ pub(super) fn values(table: &Table, spec: &Spec, parts: &Parts, findings: &mut V
 }
 
 /// The smallest and the largest value with how often they occur, where they are far out and either a row of nines or repeated. Doses come in
-/// standard amounts, which repeat themselves.
+/// standard amounts, which repeat themselves; what is never negative may have a long tail and a ceiling, and must be far out in its logarithm too.
 fn far_out(known: &[f32], dose: bool) -> Vec<(f32, usize)> {
-    let Some(median) = median(known.to_vec()) else { return Vec::new() };
-    let ends =
-        [known.iter().copied().fold(f32::INFINITY, f32::min), known.iter().copied().fold(f32::NEG_INFINITY, f32::max)];
+    let least = known.iter().copied().fold(f32::INFINITY, f32::min);
+    let most = known.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let mut found = Vec::new();
-    for end in ends {
+    for end in [least, most] {
         let others: Vec<f32> = known.iter().copied().filter(|x| *x != end).collect();
         let times = known.len() - others.len();
-        let deviations: Vec<f32> = others.iter().map(|x| (x - median).abs()).collect();
-        let mean = deviations.iter().map(|x| f64::from(*x)).sum::<f64>() / others.len().max(1) as f64;
-        // Where more than half of the values are the same, the mean deviation is what is left.
-        let middle = self::median(deviations).map_or(0.0, f64::from);
-        let spread = TO_STANDARD * if middle > 0.0 { middle } else { mean };
-        let far = |from: f32| f64::from((end - from).abs()) > FAR * spread;
-        let nearest = others.iter().copied().min_by(|a, b| (a - end).abs().total_cmp(&(b - end).abs()));
-        let Some(nearest) = nearest else { continue };
-        let beyond_the_rest = far(nearest) && times > 1 && spread > 0.0 && !dose;
-        if far(median) && (is_row_of_nines(end) || beyond_the_rest) {
+        if !is_beyond(end, &others) {
+            continue;
+        }
+        let constant = others.iter().all(|x| *x == others[0]);
+        let long_tail = || least > 0.0 && !is_beyond(end.ln(), &others.iter().map(|x| x.ln()).collect::<Vec<_>>());
+        let repeated = times > 1 && !dose && !constant && !long_tail();
+        if is_row_of_nines(end) || repeated {
             found.push((end, times));
         }
     }
     found
+}
+
+/// Whether a value is far from the median of others and from the nearest of them.
+fn is_beyond(end: f32, others: &[f32]) -> bool {
+    let Some(middle) = median(others.to_vec()) else { return false };
+    let deviations: Vec<f32> = others.iter().map(|x| (x - middle).abs()).collect();
+    let mean = deviations.iter().map(|x| f64::from(*x)).sum::<f64>() / others.len() as f64;
+    // Where more than half of the values are the same, the mean deviation is what is left.
+    let typical = median(deviations).map_or(0.0, f64::from);
+    let spread = TO_STANDARD * if typical > 0.0 { typical } else { mean };
+    let nearest = others.iter().map(|x| (x - end).abs()).fold(f32::INFINITY, f32::min);
+    [nearest, (middle - end).abs()].iter().all(|distance| f64::from(*distance) > FAR * spread)
 }
 
 /// 99, 999, −9999 and the like.
@@ -102,6 +110,10 @@ mod tests {
         // Repeated and alone out there; once may be a measurement.
         assert_eq!(far_out(&heart_rates().chain([-5000.0, -5000.0]).collect::<Vec<_>>()), [(-5000.0, 2)]);
         assert!(far_out(&heart_rates().chain([5000.0]).collect::<Vec<_>>()).is_empty());
+        // A laboratory value with a ceiling that is reached again and again.
+        let enzyme: Vec<f32> =
+            (0..200).map(|i| 40.0 * ((i as f32 - 100.0) / 40.0).exp()).chain([25_000.0; 4]).collect();
+        assert!(far_out(&enzyme).is_empty());
         // Doses: mostly zero, with a tail that has no gap.
         let doses: Vec<f32> =
             (0..300).map(|i| if i < 200 { 0.0 } else { ((i - 199) as f32 / 5.0).exp2().round() }).collect();
