@@ -1,7 +1,8 @@
 //! Contexts as they are typed, by field or in order, and as files hold them.
 
+use crate::cohorts::CohortFolder;
 use crate::failure::Failure;
-use crate::fitting::contexts_of;
+use crate::fitting::{Run, contexts_of};
 use crate::tables::{Table, named_positions};
 use coirl::learn::Fitted;
 use coirl::model::{Cmdp, Context};
@@ -37,6 +38,22 @@ impl FromStr for ContextText {
 }
 
 impl ContextText {
+    /// The context for what a run has learned. Fields of a cohort that are typed by name are in the units of its table.
+    pub(crate) fn resolve_for(&self, run: &Run, model: &Cmdp) -> Result<Context, Failure> {
+        match run.cohort() {
+            Some(cohort) if !self.names.is_empty() => {
+                let refuse = |reason: String| Failure::refused(format!("--context: {reason}"));
+                let scaling = CohortFolder::open(cohort)?.file.encoder.contexts;
+                let fields: Vec<String> = scaling.fields.iter().map(|field| field.column.clone()).collect();
+                let order = named_positions(&self.names, &fields)
+                    .map_err(|reason| refuse(format!("{reason}, in the units of the table")))?;
+                let values: Vec<f64> = order.into_iter().map(|at| self.values[at]).collect();
+                scaling.context(&values).map_err(|error| refuse(error.to_string()))
+            }
+            _ => self.resolve(model, context_names(model, &run.fitted)),
+        }
+    }
+
     /// The context, with fields in the order of `names`.
     pub(crate) fn resolve(&self, model: &Cmdp, names: &[String]) -> Result<Context, Failure> {
         let refuse = |reason: String| Failure::refused(format!("--context: {reason}"));

@@ -2,6 +2,7 @@
 
 mod columns;
 mod csv;
+mod dates;
 pub(crate) mod long;
 mod parquet;
 
@@ -9,7 +10,7 @@ pub(crate) use columns::Cells;
 
 use crate::failure::Failure;
 use coirl::artifact;
-use coirl::nearest::nearest;
+use coirl::nearest::near;
 use std::path::{Path, PathBuf};
 
 /// A rectangular table of finite numbers.
@@ -115,7 +116,7 @@ pub(crate) fn named_positions(given: &[String], wanted: &[String]) -> Result<Vec
         }
         if !wanted.iter().any(|other| same_name(other, name)) {
             let candidates: Vec<&str> = wanted.iter().map(String::as_str).collect();
-            let meant = nearest(name, &candidates).map_or(String::new(), |meant| format!("; the nearest is '{meant}'"));
+            let meant = near(name, &candidates).map_or(String::new(), |meant| format!("; the nearest is '{meant}'"));
             return Err(format!("a context has no '{name}'{meant}; expected {listed}"));
         }
     }

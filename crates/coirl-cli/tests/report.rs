@@ -150,7 +150,7 @@ fn a_page_about_a_cohort() {
     for finding in built["findings"].as_array().unwrap() {
         assert!(page.contains(finding["code"].as_str().unwrap()), "{finding}");
     }
-    assert!(page.contains("same action as on validation from "), "the curve of a cohort, in words");
+    assert!(page.contains("same action on validation, of admitted steps from "), "the curve of a cohort, in words");
 
     folder.coirl(&format!("report usual {how} --no-off-policy")).success();
     let usual = self::page(&folder, "usual/report.html");

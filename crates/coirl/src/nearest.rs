@@ -5,6 +5,12 @@ pub fn nearest<'a>(name: &str, candidates: &[&'a str]) -> Option<&'a str> {
     candidates.iter().copied().min_by_key(|candidate| edit_distance(name, candidate))
 }
 
+/// The nearest candidate, where no more than half of the name would have to be changed.
+pub fn near<'a>(name: &str, candidates: &[&'a str]) -> Option<&'a str> {
+    let most = name.chars().count() / 2;
+    nearest(name, candidates).filter(|candidate| edit_distance(name, candidate) <= most)
+}
+
 /// Levenshtein's distance, by rows of his table.
 pub fn edit_distance(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
@@ -31,5 +37,7 @@ mod tests {
         assert_eq!(edit_distance("", "abc"), 3);
         assert_eq!(edit_distance("abc", "abc"), 0);
         assert_eq!(nearest("transition", &["features", "transitions"]), Some("transitions"));
+        assert_eq!(near("transition", &["features", "transitions"]), Some("transitions"));
+        assert_eq!(near("time", &["visit_date", "hba1c"]), None);
     }
 }

@@ -22,6 +22,10 @@ pub(crate) fn refused(text: &str, error: &toml::de::Error) -> Error {
             let meant = nearest(unknown, known).unwrap_or_default();
             format!("unknown {what} '{unknown}'; did you mean '{meant}'? (expected one of {})", known.join(", "))
         }
+        _ if message.starts_with("duplicate key") => {
+            let named = error.span().and_then(|span| text.get(span)).unwrap_or_default().trim();
+            format!("duplicate key '{named}': the file already says it above; write it once")
+        }
         _ => message,
     };
     Error::Spec { place, reason }

@@ -2,7 +2,7 @@
 
 use super::folder::CohortFolder;
 use crate::failure::Failure;
-use crate::fitting::{DataArgs, Run};
+use crate::fitting::Run;
 use coirl::learn::Fitted;
 use std::path::Path;
 
@@ -13,12 +13,13 @@ pub(crate) struct CohortRun {
 }
 
 impl CohortRun {
-    /// Opens an output folder of `coirl fit`. Refuses runs that learned from something else.
+    /// Opens an output folder of `coirl fit`. Refuses runs that learned from something else, also where the cohort was built again since.
     pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
-        let run = Run::open(path, &DataArgs::of_model(None))?;
+        let run = Run::finished(path)?;
         let cohort = run
             .cohort()
             .ok_or_else(|| Failure::in_file(path, "did not learn from a cohort; `coirl fit COHORT --out RUN` does"))?;
+        run.data()?;
         Ok(Self { cohort: CohortFolder::open(cohort)?, fitted: run.fitted })
     }
 }

@@ -86,6 +86,11 @@ impl CohortFolder {
         path.join(COHORT).is_file()
     }
 
+    /// A folder to write a cohort to: a new one, or that of an earlier cohort.
+    pub(crate) fn create(path: &Path) -> Result<OutputFolder, Failure> {
+        OutputFolder::open_own(path, &[COHORT], &[])
+    }
+
     /// Writes a cohort; `truth` is what its table was made with, where it is synthetic.
     pub(crate) fn write(
         folder: &OutputFolder,
@@ -203,9 +208,13 @@ impl CohortFolder {
         if !contexts.exists() {
             return Ok(Vec::new());
         }
-        let (contexts, trajectories) = crate::fitting::read_recorded(model, &contexts, &trajectories)?;
-        let path = self.path.join(part.folder()).join(STAYS);
+        let path = folder.join(STAYS);
         let saved = SavedStay::read_all(&path, self.file.encoder.contexts.fields.len())?;
+        // Nobody is in a part whose share is zero.
+        if saved.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (contexts, trajectories) = crate::fitting::read_recorded(model, &contexts, &trajectories)?;
         if saved.len() != contexts.len() {
             let reason = format!("has {} stays, but there are {} contexts", saved.len(), contexts.len());
             return Err(Failure::in_file(&path, reason));

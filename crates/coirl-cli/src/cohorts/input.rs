@@ -1,5 +1,6 @@
 //! Which table, read how.
 
+use crate::destination::note;
 use crate::failure::Failure;
 use crate::progress;
 use crate::tables::long;
@@ -9,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// The preset where nothing is said.
 const USUAL_PRESET: &str = "ai-clinician";
+const TABLE_PATH: &str = "table.path";
 
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Input")]
@@ -47,6 +49,7 @@ impl InputArgs {
         };
         // Alone first: complaints about the file know their line.
         let alone = Spec::from_toml(&text).map_err(in_spec)?;
+        let mut typed_path = false;
         let mut typed: toml::Table = text.parse().map_err(|error| Failure::in_file(&self.input, error))?;
         if let Some(name) = self.preset.as_deref().or((!is_spec).then_some(USUAL_PRESET)) {
             typed.insert("preset".into(), name.into());
@@ -58,20 +61,27 @@ impl InputArgs {
             let (key, value) = setting.split_once('=').ok_or_else(|| {
                 Failure::refused(format!("--set {setting}: expected a key and a value, as in state.clusters=500"))
             })?;
+            typed_path |= key.trim() == TABLE_PATH;
             set(&mut typed, key.trim(), value.trim())?;
+        }
+        if typed_path && !is_spec {
+            let named = self.input.display();
+            return Err(Failure::refused(format!(
+                "--set {TABLE_PATH}: the table is {named}; a spec goes with another one"
+            )));
         }
         let spec = Spec::from_toml(&typed.to_string()).map_err(|error| match error {
             coirl::Error::Spec { reason, .. } if !self.set.is_empty() => Failure::refused(format!("--set: {reason}")),
             other => in_spec(other),
         })?;
         spec.check().map_err(in_spec)?;
-        let table = if is_spec {
-            let beside = self.input.parent().unwrap_or(Path::new(""));
-            alone.table_path(beside).ok_or_else(|| {
+        let table = match (is_spec, typed_path) {
+            (false, _) => self.input.clone(),
+            // What is typed is relative to where it is typed, what a file says to where the file is.
+            (true, true) => spec.table_path(Path::new("")).unwrap_or_default(),
+            (true, false) => alone.table_path(self.input.parent().unwrap_or(Path::new(""))).ok_or_else(|| {
                 Failure::in_file(&self.input, "names no table; say path = \"table.csv\" under [table]")
-            })?
-        } else {
-            self.input.clone()
+            })?,
         };
         Ok((spec, table))
     }
@@ -79,6 +89,10 @@ impl InputArgs {
     /// The table with its spec.
     pub(crate) fn read(&self, quiet: bool) -> Result<(Spec, PathBuf, Table), Failure> {
         let (spec, path) = self.spec()?;
+        if self.preset.is_none() && spec.preset.as_deref() == Some(USUAL_PRESET) && path == self.input {
+            let how = "`coirl cohort spec` lists others, and `coirl cohort spec long` begins one for any table";
+            note(quiet, &format!("no preset was given: read as a table of preset {USUAL_PRESET}; {how}"));
+        }
         let bar = progress::counted("reading", "rows", quiet);
         let table = long::read(&path, &spec, |rows| bar.set_position(rows));
         bar.finish_and_clear();

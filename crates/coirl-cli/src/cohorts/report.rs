@@ -8,13 +8,14 @@ use crate::numbers::{count, short};
 use crate::text::{self, Tabular};
 use coirl::cohort::synthetic::{Worth, Yardsticks};
 use coirl::cohort::{
-    AgentAgreement, CandidateScore, Cohort, Encoder, Finding, FlowStep, OffPolicy, Severity, TrainStays,
+    Actions, AgentAgreement, CandidateScore, Cohort, DoseLevels, Encoder, Finding, FlowStep, OffPolicy, Severity,
+    TrainStays,
 };
 use coirl::evaluate::Estimate;
 use coirl::evaluate::off_policy::{Assessment, Outcome};
 use coirl::experiments::Entrant;
 use coirl::experiments::cohort::Fared;
-use coirl::model::Cmdp;
+use coirl::model::{ActionId, Cmdp};
 use std::io::Write;
 
 /// Rows of the screening that are shown.
@@ -93,9 +94,29 @@ fn actions(encoder: &Encoder, train: &TrainStays) -> String {
     let total: u64 = times.iter().sum();
     let most = times.iter().copied().max().unwrap_or_default();
     let at = times.iter().position(|n| *n == most).unwrap_or_default();
-    let name = encoder.actions.names().get(at).cloned().unwrap_or_default();
+    let name = action_in_words(encoder, at);
     let share = 100.0 * most as f64 / total.max(1) as f64;
     format!("{}; the most frequent is {name}, {share:.1} % of the training steps", times.len())
+}
+
+/// An action with the doses that it stands for, in the units of the table.
+pub(crate) fn action_in_words(encoder: &Encoder, action: usize) -> String {
+    let Actions::Doses(doses) = &encoder.actions else {
+        return encoder.actions.names().get(action).cloned().unwrap_or_default();
+    };
+    let levels = encoder.actions.levels_of(ActionId(action as u32));
+    let range = |(dose, level): (&DoseLevels, usize)| {
+        // Edges are the largest dose of every level above zero but the last.
+        let edge = |back: usize| level.checked_sub(back).and_then(|at| dose.edges.get(at)).copied();
+        match (level, edge(2), edge(1)) {
+            (0, ..) => format!("no {}", dose.column),
+            (_, Some(above), Some(most)) => format!("{} {} to {}", dose.column, short(above), short(most)),
+            (_, Some(above), None) => format!("{} above {}", dose.column, short(above)),
+            (_, None, None) => dose.column.clone(),
+            (_, None, Some(most)) => format!("{} up to {}", dose.column, short(most)),
+        }
+    };
+    doses.iter().zip(levels).map(range).collect::<Vec<_>>().join(", ")
 }
 
 /// What somebody should look at.
@@ -120,6 +141,11 @@ pub(crate) fn by_severity(findings: &[Finding]) -> Vec<(&'static str, &Finding)>
         Severity::Note => "note",
     };
     sorted.into_iter().map(|finding| (label(finding), finding)).collect()
+}
+
+/// Those that may make results wrong.
+pub(crate) fn warnings(findings: &[Finding]) -> Vec<&Finding> {
+    findings.iter().filter(|finding| finding.severity == Severity::Warning).collect()
 }
 
 /// The candidates that were tried.
@@ -158,11 +184,23 @@ pub(crate) fn write_selection(out: &mut dyn Write, scores: &[CandidateScore]) ->
     Ok(())
 }
 
-/// Scores of several runs on one cohort.
-pub(crate) fn write_scores(out: &mut dyn Write, scores: &Scores) -> Result<(), Failure> {
+/// Scores of several runs on one cohort, below what was suspicious about its table.
+pub(crate) fn write_scores(out: &mut dyn Write, findings: &[Finding], scores: &Scores) -> Result<(), Failure> {
     let runs = &scores.runs;
     let Some(matched) = matching(runs) else { return Ok(()) };
+    let warnings = warnings(findings);
+    if !warnings.is_empty() {
+        text::title(out, "Before believing the scores: warnings of the cohort")?;
+        for finding in warnings {
+            text::pair(out, "warning", &format!("{}: {}", finding.code, finding.message))?;
+        }
+        writeln!(out)?;
+    }
     matched.write(out)?;
+    writeln!(out)?;
+    for scored in runs {
+        text::pair(out, &scored.method, &verdict(scored))?;
+    }
     writeln!(out)?;
     subgroups(runs).write(out)?;
     if let Some(off_policy) = &scores.off_policy {
@@ -176,6 +214,10 @@ pub(crate) fn write_scores(out: &mut dyn Write, scores: &Scores) -> Result<(), F
     if let Some(worth) = in_truth(runs) {
         writeln!(out)?;
         worth.write(out)?;
+        if let Some(words) = unseen_by_estimates(scores) {
+            writeln!(out)?;
+            text::pair(out, "beware", &words)?;
+        }
     }
     writeln!(out, "\n{NOT_FOR_CLINICAL_USE}")?;
     Ok(())
@@ -207,6 +249,23 @@ pub(crate) fn matching(runs: &[Scored]) -> Option<Tabular> {
     Some(Tabular::new(title, &with_runs(&[""], runs), rows))
 }
 
+/// Whether a run does better than always taking the most frequent action, by the intervals of both.
+pub(crate) fn verdict(scored: &Scored) -> String {
+    let overall = &scored.agreement.matching.overall;
+    let (own, majority) = (overall.top_one, overall.majority);
+    let ends = |estimate: Estimate| estimate.interval.map_or([estimate.value; 2], |own| [own.lower, own.upper]);
+    let ([low, high], [majority_low, majority_high]) = (ends(own), ends(majority));
+    let says = match () {
+        () if low > majority_high => "is better than",
+        () if high < majority_low => "is worse than",
+        () => "is not shown to be better than",
+    };
+    let [own, majority] = [own, majority].map(|estimate| interval(estimate, true));
+    format!(
+        "{says} always taking the most frequent action: the same action in {own} % of the steps, against {majority} %"
+    )
+}
+
 /// The same action by step, by subgroup.
 pub(crate) fn subgroups(runs: &[Scored]) -> Tabular {
     let mut rows = Vec::new();
@@ -234,7 +293,7 @@ pub(crate) fn reached(off_policy: &OffPolicy) -> Tabular {
         Outcome::Estimated { value, interval: own } => interval(Estimate { value: *value, interval: *own }, true),
         Outcome::Refused { .. } => "refused".into(),
     };
-    let header = ["", "FQE", "WIS", "per decision", "WDR", "stays"];
+    let header = ["", "FQE", "WIS", "per decision", "WDR", "stays", "unseen"];
     let mut recorded = vec!["clinicians, recorded".into(), interval(off_policy.recorded, true)];
     recorded.resize(header.len(), String::new());
     let row = |(name, assessment): &(String, Assessment)| {
@@ -245,10 +304,11 @@ pub(crate) fn reached(off_policy: &OffPolicy) -> Tabular {
             cell(&assessment.per_decision),
             cell(&assessment.weighted_doubly_robust),
             format!("{:.0}", assessment.effective_sample_size),
+            format!("{:.1} %", 100.0 * assessment.unseen),
         ]
     };
     let rows = std::iter::once(recorded).chain(off_policy.policies.iter().map(row)).collect();
-    Tabular::new("Survival that policies would have reached, by the recorded outcome", &header, rows)
+    Tabular::new("Good ends (survival) that policies would have reached, by the recorded outcome", &header, rows)
 }
 
 /// Why numbers were refused, and what to keep in mind about the others.
@@ -266,8 +326,30 @@ pub(crate) fn reservations(off_policy: &OffPolicy) -> Vec<(&'static str, String)
         "calibration error {:.3}, log-loss {:.3} (overall shares {:.3})",
         calibration.error, calibration.log_loss, calibration.overall_log_loss
     );
-    let spread = "resample patients: they show spread, not what was never recorded".to_owned();
-    off_policy.policies.iter().filter_map(refused).chain([("behaviour", behaviour), ("intervals", spread)]).collect()
+    let others = [
+        ("behaviour", behaviour),
+        ("unseen", "share of a policy on actions that were never recorded in their state; FQE takes them to be as good as what was done".into()),
+        ("FQE", "takes states to be Markov; what is not in the table is not seen".into()),
+        ("intervals", "resample patients: they show spread, not what was never recorded".into()),
+    ];
+    off_policy.policies.iter().filter_map(refused).chain(others).collect()
+}
+
+/// What estimates of survival cannot know, where the truth is known and a run takes actions whose consequences nobody has seen.
+pub(crate) fn unseen_by_estimates(scores: &Scores) -> Option<String> {
+    scores.off_policy.as_ref()?;
+    let taken = |scored: &Scored| {
+        let share = scored.truth.as_ref()?.policy.unknown;
+        (share > 0.0).then(|| format!("{} in {:.1} % of the stays", scored.method, 100.0 * share))
+    };
+    let taken: Vec<String> = scores.runs.iter().filter_map(taken).collect();
+    (!taken.is_empty()).then(|| {
+        format!(
+            "actions of unknown consequence are taken in truth ({}). FQE cannot see this: fitted states merge conditions in which an action was \
+             taken with others in which it never was, so that it counts as known. Its number beside this one is no evidence",
+            taken.join(", ")
+        )
+    })
 }
 
 /// What policies are worth in the simulator that wrote the table; nothing where the truth is not known.
@@ -306,7 +388,8 @@ pub(crate) fn write_comparison(
     seeds: u64,
 ) -> Result<(), Failure> {
     let majority = fared.iter().map(|run| run.majority).sum::<f64>() / fared.len().max(1) as f64;
-    text::title(out, &format!("The same action as clinicians, % of test steps, {seeds} seeds"))?;
+    let over = if seeds == 1 { "1 seed".to_owned() } else { format!("{seeds} seeds") };
+    text::title(out, &format!("The same action as clinicians, % of test steps, {over}"))?;
     let spread = |name: &str, of: &dyn Fn(&Fared) -> Option<f64>| {
         let values: Option<Vec<f64>> = fared.iter().filter(|run| run.name == name).map(of).collect();
         let values = values.filter(|values| !values.is_empty())?;
@@ -316,6 +399,7 @@ pub(crate) fn write_comparison(
         Some((mean, variance.sqrt()))
     };
     let shown = |spread: Option<(f64, f64)>, scale: f64, digits: usize| match spread {
+        Some((mean, _)) if seeds == 1 => format!("{:.digits$}", scale * mean),
         Some((mean, deviation)) => format!("{:.digits$} ± {:.digits$}", scale * mean, scale * deviation),
         None => "–".into(),
     };

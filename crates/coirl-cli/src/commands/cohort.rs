@@ -2,8 +2,8 @@
 
 use crate::arguments::{Global, PAGE};
 use crate::cohorts::{
-    CohortFolder, CohortRun, ExamArgs, InputArgs, NOT_FOR_CLINICAL_USE, Scores, selection_picture, write_build,
-    write_comparison, write_findings, write_scores, write_selection,
+    CohortFolder, CohortRun, ExamArgs, InputArgs, NOT_FOR_CLINICAL_USE, Scores, TruthFile, selection_picture, warnings,
+    write_build, write_comparison, write_findings, write_scores, write_selection,
 };
 use crate::destination::{note, to_file, to_stdout, to_terminal};
 use crate::experiments::shipped;
@@ -15,13 +15,16 @@ use clap::{Args, Subcommand, ValueEnum};
 use coirl::agent::Agent;
 use coirl::clustering::Step;
 use coirl::cohort::synthetic::{Clinician, Synthetic};
-use coirl::cohort::{BuildStage, CandidateScore, Cohort, Selection, Spec, build, lint, presets, select};
+use coirl::cohort::{BuildStage, CandidateScore, Cohort, Selection, Spec, Table, build, lint, presets, select};
 use coirl::experiments::cohort::{Fared, enter};
 use coirl::experiments::{Entrant, Experiment, Scale};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use serde_json::json;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 const EXPLANATION: &str = "\
 A long table has one row per stay and step: who, when, measurements, doses and the outcome. `build` makes a contextual \
@@ -101,7 +104,7 @@ struct SynthesizeArgs {
     /// Share of measurements that are left empty
     #[arg(long, value_name = "SHARE", default_value_t = Synthetic::default().missing, allow_negative_numbers = true)]
     missing: f64,
-    /// The table to write (.csv)
+    /// The table to write (.csv, or .csv.gz for a compressed one)
     #[arg(long, short, value_name = "FILE")]
     out: PathBuf,
 }
@@ -131,36 +134,28 @@ fn synthesize(args: &SynthesizeArgs, global: &Global) -> Result<(), Failure> {
         missing: args.missing,
         ..Synthetic::default()
     };
+    let name = args.out.file_name().unwrap_or_default().to_string_lossy();
+    let compressed = name.ends_with(".csv.gz");
+    if !compressed && !name.ends_with(".csv") {
+        return Err(Failure::in_file(&args.out, "the extension names no format; expected .csv or .csv.gz"));
+    }
     let bar = progress::stage("simulating", global.quiet);
     bar.set_length(args.stays as u64);
-    let mut rows = 0;
+    // Only who is in it: the digest of the table needs no numbers.
+    let mut people = Table::new(&[], false);
     to_file(&args.out, |out| {
-        let refused = |error: csv::Error| Failure::from(std::io::Error::from(error));
-        let mut table = csv::Writer::from_writer(out);
-        table.write_record(Synthetic::columns()).map_err(refused)?;
-        let mut failure = None;
-        let generated = settings.generate(|stay| {
-            bar.inc(1);
-            for row in &stay.rows {
-                rows += 1;
-                let cells = row.iter().map(|&x| if x.is_nan() { String::new() } else { x.to_string() });
-                if let Err(error) = table.write_record(cells) {
-                    failure = Some(refused(error));
-                    return ControlFlow::Break(());
-                }
-            }
-            ControlFlow::Continue(())
-        });
-        match failure {
-            Some(failure) => return Err(failure),
-            None => generated?,
+        if !compressed {
+            return simulate(&settings, out, &mut people, &bar);
         }
-        Ok(table.flush()?)
+        let mut encoder = GzEncoder::new(out, Compression::default());
+        simulate(&settings, &mut encoder, &mut people, &bar)?;
+        encoder.finish()?;
+        Ok(())
     })?;
     bar.finish_and_clear();
-    let truth = truth_path(&args.out);
-    let text = serde_json::to_string_pretty(&settings).map_err(std::io::Error::from)?;
-    to_file(&truth, |out| Ok(writeln!(out, "{text}")?))?;
+    let truth = TruthFile::beside(&args.out);
+    let rows = people.n_rows();
+    TruthFile { settings, rows, stays: people.fingerprint() }.write(&truth)?;
     if global.json {
         let line = json!({"table": args.out, "truth": truth, "stays": args.stays, "rows": rows});
         return to_stdout(|out| Ok(writeln!(out, "{line}")?));
@@ -174,9 +169,35 @@ fn synthesize(args: &SynthesizeArgs, global: &Global) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Where the truth of a synthetic table lies.
-fn truth_path(table: &Path) -> PathBuf {
-    table.with_extension("truth.json")
+/// Writes the rows of all stays; who they are of is also kept in `people`.
+fn simulate(
+    settings: &Synthetic,
+    out: &mut dyn Write,
+    people: &mut Table,
+    bar: &indicatif::ProgressBar,
+) -> Result<(), Failure> {
+    let refused = |error: csv::Error| Failure::from(std::io::Error::from(error));
+    let mut table = csv::Writer::from_writer(out);
+    table.write_record(Synthetic::columns()).map_err(refused)?;
+    let mut failure = None;
+    let generated = settings.generate(|stay| {
+        bar.inc(1);
+        for row in &stay.rows {
+            let cells = row.iter().map(|&x| if x.is_nan() { String::new() } else { x.to_string() });
+            let written = table.write_record(cells).map_err(refused);
+            let counted = written.and_then(|()| Ok(people.push(&stay.id.to_string(), None, 0.0, [])?));
+            if let Err(error) = counted {
+                failure = Some(error);
+                return ControlFlow::Break(());
+            }
+        }
+        ControlFlow::Continue(())
+    });
+    match failure {
+        Some(failure) => return Err(failure),
+        None => generated?,
+    }
+    Ok(table.flush()?)
 }
 
 const SPEC: &str = "\
@@ -195,9 +216,12 @@ struct SpecArgs {
 fn spec(args: &SpecArgs, global: &Global) -> Result<(), Failure> {
     let Some(name) = &args.preset else {
         let about = |name: &&str| -> Result<(String, String), Failure> {
-            let text = presets::text(name)?;
-            let comment = text.lines().next().unwrap_or_default().trim_start_matches("# ");
-            Ok((name.to_string(), comment.split(". ").next().unwrap_or_default().to_owned()))
+            let comment = presets::text(name)?.lines().map_while(|line| line.strip_prefix('#')).map(str::trim);
+            let comment = comment.take_while(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
+            // The first sentence: a point before a capital letter. "et al. 2018" is none.
+            let ends = |(at, _): &(usize, &str)| comment[at + 2..].starts_with(char::is_uppercase);
+            let end = comment.match_indices(". ").find(ends).map_or(comment.len(), |(at, _)| at);
+            Ok((name.to_string(), comment[..end].trim_end_matches(['.', ':']).to_owned()))
         };
         let all = presets::NAMES.iter().map(about).collect::<Result<Vec<_>, _>>()?;
         if global.json {
@@ -205,10 +229,8 @@ fn spec(args: &SpecArgs, global: &Global) -> Result<(), Failure> {
             return to_stdout(|out| Ok(writeln!(out, "{}", json!(list))?));
         }
         return to_terminal(|out| {
-            for (name, about) in &all {
-                writeln!(out, "{name:<24} {about}")?;
-            }
-            Ok(())
+            let rows = all.iter().map(|(name, about)| vec![name.clone(), about.clone()]).collect();
+            Ok(crate::text::table(out, &["preset", "of"], &[], rows)?)
         });
     };
     let text = presets::text(name)?;
@@ -274,6 +296,7 @@ struct BuildArgs {
 
 /// Builds a cohort and writes it.
 pub(crate) fn build_cohort(input: &InputArgs, out: &Path, global: &Global) -> Result<Cohort, Failure> {
+    let folder = CohortFolder::create(out)?;
     let (spec, path, table) = input.read(global.quiet)?;
     let bar = progress::counted("finding states", "rounds", global.quiet);
     let built = build(&table, &spec, global.seed, |stage| {
@@ -287,9 +310,8 @@ pub(crate) fn build_cohort(input: &InputArgs, out: &Path, global: &Global) -> Re
     });
     bar.finish_and_clear();
     let cohort = built.map_err(|error| Failure::in_file(&path, error))?;
+    let truth = TruthFile::read(&path, &table, global.quiet)?;
     drop(table);
-    let truth = read_truth(&path)?;
-    let folder = OutputFolder::open(out)?;
     let file = CohortFolder::write(&folder, &cohort, &path, truth)?;
     if global.json {
         let line = json!({
@@ -321,6 +343,14 @@ actions in one state (and the same for actions shuffled within their stay), T2, 
 training stay has, and the negative log-likelihood of actions, all on validation stays. Chosen is the smallest model within one standard error of \
 the best likelihood.";
 
+/// Defaults as they are typed.
+static CLUSTERS: LazyLock<String> = LazyLock::new(|| as_typed(&Selection::default().clusters));
+static WEIGHTS: LazyLock<String> = LazyLock::new(|| as_typed(&Selection::default().weights));
+
+fn as_typed(numbers: &[impl ToString]) -> String {
+    numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+}
+
 /// Choose the number of states and the measurements
 #[derive(Debug, Args)]
 #[command(before_help = SELECT, help_template = PAGE)]
@@ -328,7 +358,7 @@ struct SelectArgs {
     #[command(flatten)]
     input: InputArgs,
     /// Numbers of states to try
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_values_t = Selection::default().clusters)]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = CLUSTERS.as_str())]
     clusters: Vec<usize>,
     /// States for looking at measurements one by one
     #[arg(long, value_name = "K", default_value_t = Selection::default().screening_clusters)]
@@ -337,7 +367,7 @@ struct SelectArgs {
     #[arg(long, value_name = "N", default_value_t = Selection::default().keep)]
     keep: usize,
     /// Factors to try on each weight
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_values_t = Selection::default().weights)]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = WEIGHTS.as_str())]
     weights: Vec<f64>,
     /// Folder for selection.csv, selection.svg and the chosen spec.toml
     #[arg(long, short, value_name = "DIR")]
@@ -380,7 +410,7 @@ fn select_states(args: &SelectArgs, global: &Global) -> Result<(), Failure> {
     note(
         global.quiet,
         &format!(
-            "\nwrote selection.csv, selection.svg and spec.toml to {out}; now: coirl cohort build {out}/spec.toml"
+            "\nwrote selection.csv, selection.svg and spec.toml to {out}; now: coirl cohort build {out}/spec.toml --out cohort"
         ),
     );
     Ok(())
@@ -446,10 +476,13 @@ fn score(args: &ScoreArgs, global: &Global) -> Result<(), Failure> {
     let scores = args.exam.score(cohort, &examined, global.seed, global.quiet)?;
     if global.json {
         let Scores { runs, off_policy, settings } = &scores;
-        let line = json!({"runs": runs, "off_policy": off_policy, "settings": settings, "note": NOT_FOR_CLINICAL_USE});
+        let warnings = warnings(&cohort.file.findings);
+        let line = json!({
+            "runs": runs, "off_policy": off_policy, "settings": settings, "warnings": warnings, "note": NOT_FOR_CLINICAL_USE,
+        });
         return to_stdout(|out| Ok(writeln!(out, "{line}")?));
     }
-    to_terminal(|out| write_scores(out, &scores))
+    to_terminal(|out| write_scores(out, &cohort.file.findings, &scores))
 }
 
 const COMPARE: &str = "\
@@ -479,7 +512,7 @@ fn compare(args: &CompareArgs, global: &Global) -> Result<(), Failure> {
         return Err(Failure::refused("--seeds 0: expected at least 1"));
     }
     let (spec, path, table) = args.input.read(global.quiet)?;
-    let truth = read_truth(&path)?;
+    let truth = TruthFile::read(&path, &table, global.quiet)?;
     let wanted = |entrant: &Entrant| args.only.as_ref().is_none_or(|text| entrant.name.contains(text.as_str()));
     // Who takes part is the experiment that ships.
     let entrants = Experiment::read(shipped("patients")?, Scale::Usual, &[])?.methods;
@@ -513,13 +546,4 @@ fn compare(args: &CompareArgs, global: &Global) -> Result<(), Failure> {
         return to_stdout(|out| Ok(writeln!(out, "{line}")?));
     }
     to_terminal(|out| write_comparison(out, &entrants, &fared, args.seeds))
-}
-
-/// What a synthetic table was made with; nothing for others.
-fn read_truth(table: &Path) -> Result<Option<Synthetic>, Failure> {
-    let path = truth_path(table);
-    match std::fs::read_to_string(&path) {
-        Ok(text) => Ok(Some(serde_json::from_str(&text).map_err(|error| Failure::in_file(&path, error))?)),
-        Err(_) => Ok(None),
-    }
 }

@@ -1,7 +1,7 @@
 //! `coirl explain`: what a mapping says, what of it the demonstrations determine, and whether the context is of use.
 
 use crate::arguments::{Global, PAGE};
-use crate::contexts::{ContextText, context_names, mean_context};
+use crate::contexts::{ContextText, mean_context};
 use crate::destination::{to_stdout, to_terminal};
 use crate::explaining::{ChoiceReport, EntryReport, Explanation, write};
 use crate::failure::{Failure, Outcome};
@@ -69,7 +69,7 @@ pub(crate) fn run(args: &ExplainArgs, global: &Global) -> Result<Outcome, Failur
         None => Some(of_unit_length(fitted.mapping()?)?),
     };
     let (context, given) = match &args.context {
-        Some(typed) => (typed.resolve(model, context_names(model, fitted))?, true),
+        Some(typed) => (typed.resolve_for(&run, model)?, true),
         None => (mean_context(model, train.demonstrations().iter().map(Demonstration::context))?, false),
     };
     let contributions = match &linear {

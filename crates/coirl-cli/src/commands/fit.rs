@@ -31,12 +31,14 @@ const IN_COHORTS: u64 = 10;
 const ENTRIES_PER_STEP: u64 = 300_000;
 /// Records without a better validation loss, where nothing is said.
 const PATIENCE: u64 = 10;
+/// The folder of a cohort that is built from a spec, within --out.
+const COHORT_WITHIN: &str = "cohort";
 
 const EXPLANATION: &str = "\
 Learns the mapping from a context to the weights of the reward, from demonstrations of somebody who acts well. Without \
 arguments it learns from 300 stays in intensive care, simulated, that ship with the program. Your own: a cohort that `coirl cohort build` made of a \
 table, or a model, a table of contexts, and beside it the expert's feature expectations, or trajectories. The folder --out holds the result \
-(fitted.safetensors, mapping.csv), where the data came from (source.json), what happened on the way (history.jsonl) and a picture of it (fit.svg). The same seed \
+(fitted.safetensors, and mapping.csv where the mapping is linear), where the data came from (source.json), what happened on the way (history.jsonl) and a picture of it (fit.svg). The same seed \
 gives the same bytes, whatever the threads. Ctrl-C saves: the same command with --resume goes on, to the same bytes.";
 
 /// The page below the options, with the table of methods.
@@ -159,8 +161,8 @@ impl FitArgs {
         }
     }
 
-    /// The settings of a run on this problem, and how much worse than the expert is good enough.
-    fn settings(&self, problem: &Problem<'_>, seed: u64) -> Result<(Settings, f64), Failure> {
+    /// The settings of a run on this problem, with or without demonstrations to stop by, and how much worse than the expert is good enough.
+    fn settings(&self, problem: &Problem<'_>, has_validation: bool, seed: u64) -> Result<(Settings, f64), Failure> {
         let actions = (0..problem.len()).all(|i| !problem.trajectories(i).is_empty());
         let typed = self.method.seeing_actions(actions && !self.data.wants_expectations());
         let (method, tolerance) = typed.resolve(typed.entry()?, problem.sum_bound()?)?;
@@ -186,11 +188,11 @@ impl FitArgs {
                 max_steps: steps,
                 loss: self.run.stop_loss,
                 gap: self.run.stop_gap,
-                patience: validated.then(|| self.run.patience.unwrap_or(PATIENCE)),
+                patience: (validated && has_validation).then(|| self.run.patience.unwrap_or(PATIENCE)),
                 watched: match self.run.watch {
                     Some(WatchArg::Loss) => Watched::Loss,
                     Some(WatchArg::Accuracy) => Watched::Accuracy,
-                    None if in_cohort => Watched::Accuracy,
+                    None if in_cohort && has_validation => Watched::Accuracy,
                     None => Watched::Loss,
                 },
             },
@@ -240,7 +242,7 @@ pub(crate) fn run(args: &FitArgs, global: &Global) -> Result<Outcome, Failure> {
             let folder = if CohortFolder::is_in(given) {
                 given.clone()
             } else if given.extension().is_some_and(|extension| extension == "toml") {
-                let folder = args.output.out.join("cohort");
+                let folder = args.output.out.join(COHORT_WITHIN);
                 build_cohort(&InputArgs::of(given), &folder, global)?;
                 folder
             } else {
@@ -257,16 +259,31 @@ pub(crate) fn run(args: &FitArgs, global: &Global) -> Result<Outcome, Failure> {
 fn fit(args: &FitArgs, global: &Global) -> Result<Outcome, Failure> {
     let began = Instant::now();
     let entry = args.method.entry()?;
-    let origin = Source { data: args.data.anchored()?, seed: global.seed, validation: args.run.validation };
-    let SourceData { data: Data { model: given, estimator, truth, source, .. }, train, validation } = origin.open()?;
+    let origin = Source {
+        data: args.data.anchored()?,
+        seed: global.seed,
+        validation: args.run.validation,
+        method: Some(entry.name.to_owned()),
+    };
+    let SourceData { data: Data { model: given, estimator, truth, source, .. }, train, validation, left_out } =
+        origin.open()?;
+    if args.data.cohort().is_some() && validation.is_none() {
+        let way_out =
+            "give --steps, or build the cohort with more patients to validate on (see [split] in docs/cohorts.md)";
+        note(
+            global.quiet,
+            &format!("the cohort has no stays to choose by, so that nothing says when to stop; {way_out}"),
+        );
+    }
     let examination =
         truth.as_ref().map(|truth| Examination::new(&given, &truth.mapping, truth.contexts.clone())).transpose()?;
-    let of_round = |problem: &Problem<'_>| Ok(args.settings(problem, global.seed)?.0);
+    let has_validation = validation.is_some();
+    let of_round = |problem: &Problem<'_>| Ok(args.settings(problem, has_validation, global.seed)?.0);
     let learned = args.dynamics.learn(&given, &train, &estimator, global.seed, examination.as_ref(), of_round)?;
     let model = learned.as_ref().map_or(Ok(&given), |learned| learned.model())?;
     let validation = validation.map(|kept| Problem::validation(model, &kept, &estimator)).transpose()?;
     let problem = Problem::new(model, &train, &estimator)?;
-    let (settings, tolerance) = args.settings(&problem, global.seed)?;
+    let (settings, tolerance) = args.settings(&problem, has_validation, global.seed)?;
     let settings = learned.as_ref().map_or(Ok(settings.clone()), |learned| learned.settings(&settings))?;
     let expert = match (&truth, &learned) {
         (Some(truth), None) if entry.interactive => {
@@ -297,7 +314,7 @@ fn fit(args: &FitArgs, global: &Global) -> Result<Outcome, Failure> {
     if let Some(path) = extra_history {
         check_can_be_written(path)?;
     }
-    let folder = OutputFolder::open(&args.output.out)?;
+    let folder = OutputFolder::open_own(&args.output.out, &[FITTED, CHECKPOINT], &[COHORT_WITHIN])?;
     let checkpoint_file = folder.file(CHECKPOINT);
     let from = if args.run.resume { earlier_run(&checkpoint_file, &settings, global)? } else { None };
     if from.is_none() && checkpoint_file.exists() {
@@ -353,7 +370,7 @@ fn fit(args: &FitArgs, global: &Global) -> Result<Outcome, Failure> {
     dynamics.iter().flat_map(|dynamics| dynamics.notes()).for_each(|line| note(global.quiet, line));
     let report = Report::new(entry.name, &source, &fitted, score, validation_loss, files)
         .with_dynamics(dynamics)
-        .with_validation_accuracy(validation_accuracy);
+        .with_validation_accuracy(validation_accuracy, left_out);
     if global.json {
         let line = serde_json::to_string(&report).map_err(std::io::Error::from)?;
         to_stdout(|out| Ok(writeln!(out, "{line}")?))?;

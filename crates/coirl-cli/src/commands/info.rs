@@ -122,7 +122,11 @@ fn show_fitted(path: &Path, global: &Global) -> Result<Outcome, Failure> {
         text::pair(out, "method", &method)?;
         text::pair(out, "seed", &fitted.settings.seed.to_string())?;
         let steps = count(fitted.steps as usize);
-        text::pair(out, "steps", &format!("{steps}, {}", status_in_words(fitted.status)))?;
+        text::pair(
+            out,
+            "steps",
+            &format!("{steps}, {}", status_in_words(fitted.status, fitted.settings.stop.watched)),
+        )?;
         let used = format!("{} demonstrations, {} plans", fitted.demonstrations, fitted.planner_calls);
         text::pair(out, "used", &used)?;
         let loss = |loss: Option<f64>| loss.map_or("not known".into(), short);

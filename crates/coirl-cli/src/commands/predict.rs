@@ -62,7 +62,7 @@ pub(crate) struct PredictArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Where to act")]
 struct AskedArgs {
-    /// A context, its numbers alone or by name: age=0.2,weight=0.8
+    /// A context, its numbers alone or by name: age=0.2,weight=0.8; by name in the units of the table for runs on a cohort
     #[arg(long, value_name = "C,…", allow_hyphen_values = true)]
     context: Option<ContextText>,
     /// File of contexts (.csv, .npy, .npz, .parquet), columns by name where it names them
@@ -114,7 +114,7 @@ pub(crate) fn run(args: &PredictArgs, global: &Global) -> Result<Outcome, Failur
     }
     let model = opened.model()?;
     let names = context_names(&model, &opened.fitted);
-    let contexts = args.asked.resolve(&model, names)?;
+    let contexts = args.asked.resolve(&opened, &model, names)?;
     args.asked.check_states(&model)?;
     match mapping {
         Some(mapping) => args.plan(&opened, &model, &mapping, contexts, global)?,
@@ -173,9 +173,9 @@ impl PredictArgs {
 }
 
 impl AskedArgs {
-    fn resolve(&self, model: &Cmdp, names: &[String]) -> Result<Vec<Context>, Failure> {
+    fn resolve(&self, run: &Run, model: &Cmdp, names: &[String]) -> Result<Vec<Context>, Failure> {
         match (&self.context, &self.contexts) {
-            (Some(typed), _) => Ok(vec![typed.resolve(model, names)?]),
+            (Some(typed), _) => Ok(vec![typed.resolve_for(run, model)?]),
             (None, Some(path)) => read_contexts(path, model, names),
             (None, None) => Err(Failure::Usage("give --context or --contexts".into())),
         }

@@ -2,13 +2,14 @@
 
 use crate::arguments::{Global, PAGE};
 use crate::cohorts::{CohortFolder, ExamArgs, Scores};
-use crate::contexts::{ContextText, context_names, mean_context};
+use crate::contexts::{ContextText, mean_context};
 use crate::destination::{check_can_be_written, note, to_file, to_stdout};
 use crate::experiments::{read_folder, write_page};
 use crate::failure::{Failure, Outcome};
-use crate::fitting::{DataArgs, FITTED, Run, SourceData};
+use crate::fitting::{FITTED, Run, SourceData};
 use crate::reporting::{
-    CohortSections, Overview, Page, against_the_truth, agreement, change, convergence, coverage, mapping, reward,
+    CohortSections, Overview, Page, against_the_truth, agreement, change, convergence, coverage, features_in_words,
+    mapping, reward,
 };
 use crate::text::shell_word;
 use clap::Args;
@@ -60,7 +61,7 @@ pub(crate) fn run(args: &ReportArgs, global: &Global) -> Result<Outcome, Failure
             return written(&out, global);
         }
     }
-    let run = open(&args.run)?;
+    let run = Run::finished(&args.run)?;
     let out = args.out.clone().unwrap_or_else(|| run.path.with_file_name(PAGE_FILE));
     check_can_be_written(&out)?;
     let SourceData { data, train, .. } = run.data()?;
@@ -69,24 +70,36 @@ pub(crate) fn run(args: &ReportArgs, global: &Global) -> Result<Outcome, Failure
     let context = match &args.context {
         Some(typed) => {
             fitted.agent.reward()?;
-            typed.resolve(model, context_names(model, fitted))?
+            typed.resolve_for(&run, model)?
         }
         None => mean_context(model, contexts.iter().copied())?,
     };
     let cohort = run.cohort().map(CohortFolder::open).transpose()?;
 
-    let overview = Overview { fitted, source: &data.source };
-    let method = overview.method()?;
-    let mut sections = vec![overview.section()?];
+    let method = run.method()?;
+    let overview = Overview { fitted, source: &data.source, method: &method };
+    let features = match &cohort {
+        Some(cohort) => features_in_words(&cohort.file, &fitted.names.features),
+        None => fitted.names.features.clone(),
+    };
+    let scores = match &cohort {
+        Some(cohort) => scores(args, &run, cohort, model, global)?,
+        None => None,
+    };
+    let own = cohort.as_ref().map(|cohort| CohortSections { cohort, model, scores: scores.as_ref() });
+    let (mut sections, last) = match &own {
+        // Of patients the results come first, and how they were come by last.
+        Some(own) => (own.results()?, own.origins()?.into_iter().chain([overview.section()?]).collect()),
+        None => (vec![overview.section()?], Vec::new()),
+    };
     sections.extend(convergence(&fitted.history, &method));
-    sections.extend(mapping(fitted).map_or_else(|| change(fitted, &contexts), |section| Ok(Some(section)))?);
-    sections.extend(reward(fitted, &context, args.context.is_some())?);
+    let learned =
+        mapping(fitted, &features).map_or_else(|| change(fitted, &features, &contexts), |section| Ok(Some(section)));
+    sections.extend(learned?);
+    sections.extend(reward(fitted, &features, &context, args.context.is_some())?);
     sections.extend(agreement(model, fitted, &train)?);
     sections.push(coverage(model, &train));
-    if let Some(cohort) = &cohort {
-        let scores = scores(args, &run, cohort, model, global)?;
-        sections.extend(CohortSections { cohort, model, scores: scores.as_ref() }.all()?);
-    }
+    sections.extend(last);
     // Where the dynamics were learned, those that the expert acted in are no longer at hand.
     if let Some(truth) = data.truth.as_ref().filter(|_| !run.learned_dynamics()) {
         sections.push(against_the_truth(model, fitted, truth)?);
@@ -111,23 +124,6 @@ fn written(out: &Path, global: &Global) -> Result<Outcome, Failure> {
     }
     note(global.quiet, &format!("wrote {}", out.display()));
     Ok(Outcome::Done)
-}
-
-/// Opens a run that says what it learned from.
-fn open(path: &Path) -> Result<Run, Failure> {
-    if CohortFolder::is_in(path) {
-        let reason = format!("is a cohort, not a run; `coirl fit {} --out RUN` makes one of it", path.display());
-        return Err(Failure::in_file(path, reason));
-    }
-    if path.is_dir() && !path.join(FITTED).exists() {
-        return Err(Failure::in_file(path, format!("is no run of `coirl fit`: it holds no {FITTED}")));
-    }
-    let run = Run::open(path, &DataArgs::default())?;
-    if !run.has_data() {
-        let reason = "has no source.json beside it; a report needs the folder as `coirl fit` wrote it";
-        return Err(Failure::in_file(&run.path, reason));
-    }
-    Ok(run)
 }
 
 /// Scores on the test stays; nothing where a cohort kept none.

@@ -187,19 +187,43 @@ impl DataArgs {
         Ok(anchored)
     }
 
-    /// Some validation stays of the cohort, as demonstrations.
+    /// The same with the cohort named from a folder, where both are on one disk.
+    pub(crate) fn seen_from(&self, folder: &Path) -> Self {
+        let cohort = self.cohort.as_ref().map(|cohort| relative(cohort, folder).unwrap_or_else(|| cohort.clone()));
+        Self { cohort, ..self.clone() }
+    }
+
+    /// The same with a cohort that was named from a folder.
+    pub(crate) fn found_from(&self, folder: &Path) -> Self {
+        let found = |cohort: &PathBuf| {
+            let joined = folder.join(cohort);
+            joined.canonicalize().unwrap_or(joined)
+        };
+        Self { cohort: self.cohort.as_ref().map(found), ..self.clone() }
+    }
+
+    /// Some validation stays of the cohort, as demonstrations, and the share of their steps that the model does not admit.
     pub(crate) fn validation_of_cohort(
         &self,
         model: &Cmdp,
         most: usize,
         seed: u64,
-    ) -> Result<Option<Validation>, Failure> {
+    ) -> Result<Option<(Validation, f64)>, Failure> {
         let Some(folder) = &self.cohort else { return Ok(None) };
         let stays = CohortFolder::open(folder)?.validation(model)?;
         let drawn = coirl::cohort::draw(stays.stays().len(), most, seed);
         let some = ValidationStays::new(drawn.into_iter().map(|i| stays.stays()[i].clone()).collect());
         let demonstrations = some.demonstrations(model)?;
-        Ok(if demonstrations.demonstrations().is_empty() { None } else { Some(demonstrations) })
+        if demonstrations.demonstrations().is_empty() {
+            return Ok(None);
+        }
+        let all = some.stays().iter().flat_map(|stay| stay.trajectory.states.iter().zip(&stay.trajectory.actions));
+        let (mut steps, mut left_out) = (0_u64, 0_u64);
+        for (state, action) in all {
+            steps += 1;
+            left_out += u64::from(model.pairs().find(state.index(), action.index()).is_none());
+        }
+        Ok(Some((demonstrations, left_out as f64 / steps.max(1) as f64)))
     }
 
     pub(crate) fn read(&self, seed: u64) -> Result<Data, Failure> {
@@ -343,6 +367,14 @@ impl DataArgs {
         };
         found.into_iter().zip(contexts).map(demonstration).collect()
     }
+}
+
+/// A path as it is named from a folder; both must exist. Nothing where they have no common root.
+fn relative(path: &Path, folder: &Path) -> Option<PathBuf> {
+    let (path, folder) = (path.canonicalize().ok()?, folder.canonicalize().ok()?);
+    let shared = path.components().zip(folder.components()).take_while(|(a, b)| a == b).count();
+    let up = folder.components().skip(shared).map(|_| std::path::Component::ParentDir);
+    (shared > 0).then(|| up.chain(path.components().skip(shared)).collect())
 }
 
 /// Contexts, and what was recorded in each.

@@ -27,6 +27,23 @@ impl OutputFolder {
         Ok(opened)
     }
 
+    /// The same for a folder that holds nothing but what `marks`, or `others` that may be there before, say is ours.
+    pub(crate) fn open_own(path: &Path, marks: &[&str], others: &[&str]) -> Result<Self, Failure> {
+        if path.is_dir() && !marks.iter().any(|mark| path.join(mark).exists()) {
+            let entries = std::fs::read_dir(path).map_err(|error| Failure::in_file(path, error))?;
+            let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+            let mut foreign: Vec<String> = names.filter(|name| !others.contains(&name.as_str())).collect();
+            foreign.sort();
+            if let Some(first) = foreign.first() {
+                let reason = format!(
+                    "holds {first}, which this command did not write; --out needs a new folder or one of its own"
+                );
+                return Err(Failure::in_file(path, reason));
+            }
+        }
+        Self::open(path)
+    }
+
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }

@@ -61,21 +61,23 @@ fn likelihood(history: &[Record]) -> Option<(Vec<Plot>, Layout)> {
     Some((plots, layout))
 }
 
-/// The share of the actions of validation demonstrations that the agent would take.
+/// The share of the actions of validation demonstrations that the agent would take, of those that the model admits.
 fn accuracy(history: &[Record]) -> Option<(Vec<Plot>, Layout)> {
-    shares([("same action as on validation", points(history, |record| record.validation_accuracy))])
+    let series = [("same action as on validation", points(history, |record| record.validation_accuracy))];
+    shares(series, "share of the steps that the model admits")
 }
 
 fn values(history: &[Record]) -> Option<(Vec<Plot>, Layout)> {
-    shares([
+    let series = [
         ("value / expert's value", points(history, |record| record.score.map(|score| score.value_ratio))),
         ("the same above random", points(history, |record| record.score.map(|score| score.relative_value))),
         ("states with an optimal action", points(history, |record| record.score.map(|score| score.optimal_accuracy))),
-    ])
+    ];
+    shares(series, "share")
 }
 
 /// Shares on an axis of per cent.
-fn shares<const N: usize>(series: [(&str, Vec<(f64, f64)>); N]) -> Option<(Vec<Plot>, Layout)> {
+fn shares<const N: usize>(series: [(&str, Vec<(f64, f64)>); N], label: &str) -> Option<(Vec<Plot>, Layout)> {
     let heights = || series.iter().flat_map(|(_, points)| points).map(|point| point.1);
     let (least, most) = (heights().fold(f64::INFINITY, f64::min), heights().fold(f64::NEG_INFINITY, f64::max));
     let plots = lines(series);
@@ -87,7 +89,7 @@ fn shares<const N: usize>(series: [(&str, Vec<(f64, f64)>); N]) -> Option<(Vec<P
     let percent = move |share: f64| format!("{:.decimals$} %", 100.0 * share);
     let format = TickFormat::Custom(std::sync::Arc::new(percent));
     let layout =
-        layout(&plots, "share").with_y_tick_format(format).with_legend_position(LegendPosition::InsideBottomRight);
+        layout(&plots, label).with_y_tick_format(format).with_legend_position(LegendPosition::InsideBottomRight);
     Some((plots, layout))
 }
 

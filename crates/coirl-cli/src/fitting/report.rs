@@ -7,7 +7,7 @@ use crate::numbers::{bound, count, short};
 use crate::text;
 use coirl::agent::Agent;
 use coirl::evaluate::Score;
-use coirl::learn::{Adaptive, Fitted, Method, Neural, Objective, RunCertificate, Status};
+use coirl::learn::{Adaptive, Fitted, Method, Neural, Objective, RunCertificate, Status, Watched};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -40,6 +40,9 @@ pub(crate) struct Report<'a> {
     validation_loss: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     validation_accuracy: Option<f64>,
+    /// Share of the validation steps that the model does not admit, which count as misses above.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    validation_left_out: Option<f64>,
     #[serde(flatten)]
     score: Option<Score>,
     /// Where the score was taken.
@@ -79,6 +82,7 @@ impl<'a> Report<'a> {
             training_accuracy: fitted.history.last().and_then(|record| record.training_accuracy),
             validation_loss,
             validation_accuracy: None,
+            validation_left_out: None,
             score: score.as_ref().map(|(score, _)| *score),
             scored_on: score.map(|(_, on)| on),
             agent: fitted.agent.kind(),
@@ -92,9 +96,11 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// The same with the share of validation actions that the agent would take.
-    pub(crate) fn with_validation_accuracy(self, validation_accuracy: Option<f64>) -> Self {
-        Self { validation_accuracy, ..self }
+    /// The same with the share of validation actions that the agent would take, of those that the model admits. The share that it does not admit,
+    /// `left_out`, counts as misses from here on, as in all scores.
+    pub(crate) fn with_validation_accuracy(self, of_admitted: Option<f64>, left_out: f64) -> Self {
+        let validation_accuracy = of_admitted.map(|share| share * (1.0 - left_out));
+        Self { validation_accuracy, validation_left_out: validation_accuracy.map(|_| left_out), ..self }
     }
 
     /// The same with what is known of learned dynamics.
@@ -154,6 +160,10 @@ impl<'a> Report<'a> {
         rows.push(row("agent", short_kind.into(), &agent_in_words(&self.fitted.agent)));
         if let Some(accuracy) = self.validation_accuracy {
             rows.push(row("same action", format!("{:.1} %", 100.0 * accuracy), "on validation stays, by step"));
+            if let Some(left_out) = self.validation_left_out.filter(|share| *share > 0.0) {
+                let remark = "of these steps the model does not admit: misses";
+                rows.push(row("", format!("{:.1} %", 100.0 * left_out), remark));
+            }
         }
         rows
     }
@@ -222,7 +232,11 @@ impl<'a> Report<'a> {
         }
         rows.push(row("demonstrations used", count(self.demonstrations as usize), ""));
         rows.push(row("planner calls", count(self.planner_calls as usize), "of the learner, not of the scores"));
-        rows.push(row("steps", count(self.steps as usize), status_in_words(self.status)));
+        rows.push(row(
+            "steps",
+            count(self.steps as usize),
+            status_in_words(self.status, self.fitted.settings.stop.watched),
+        ));
         if let Some(most) = self.certificate.bound {
             rows.push(row("bound", short(most), "see below"));
         }
@@ -296,14 +310,17 @@ pub(crate) fn write_mapping(out: &mut dyn Write, fitted: &Fitted) -> Result<(), 
     Ok(text::table(out, &header, &right, rows.collect())?)
 }
 
-/// Why a run ended.
-pub(crate) fn status_in_words(status: Status) -> &'static str {
+/// Why a run ended; `watched` is what validation demonstrations were looked at for.
+pub(crate) fn status_in_words(status: Status, watched: Watched) -> &'static str {
     match status {
         Status::Finished => "until the method was done",
         Status::StepLimit => "as many as asked for",
         Status::LossReached => "until the loss was reached",
         Status::GapReached => "until the gap was reached",
-        Status::ValidationStalled => "until the validation loss stopped falling",
+        Status::ValidationStalled => match watched {
+            Watched::Loss => "until the validation loss stopped falling",
+            Watched::Accuracy => "until validation accuracy stopped rising",
+        },
         Status::Interrupted => "until the run was interrupted",
     }
 }

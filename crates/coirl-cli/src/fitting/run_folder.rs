@@ -3,6 +3,7 @@
 
 use super::data::{Data, DataArgs};
 use super::dynamics::LEARNED_MODEL;
+use crate::cohorts::CohortFolder;
 use crate::destination::to_file;
 use crate::failure::Failure;
 use crate::models;
@@ -29,28 +30,43 @@ pub(crate) struct Source {
     pub(crate) seed: u64,
     /// Share of the demonstrations that was kept to stop by.
     pub(crate) validation: Option<f64>,
+    /// What the method was called when it was typed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) method: Option<String>,
 }
 
 impl Source {
-    /// Writes it into an output folder.
+    /// Writes it into an output folder. A cohort is named from there, so that both can be moved together.
     pub(crate) fn write(&self, folder: &Path) -> Result<(), Failure> {
-        let text = serde_json::to_string_pretty(self).map_err(std::io::Error::from)?;
+        let written = Self { data: self.data.seen_from(folder), ..self.clone() };
+        let text = serde_json::to_string_pretty(&written).map_err(std::io::Error::from)?;
         to_file(&folder.join(SOURCE), |out| Ok(writeln!(out, "{text}")?))
     }
 
     fn read(path: &Path) -> Result<Self, Failure> {
         let text = std::fs::read_to_string(path).map_err(|error| Failure::in_file(path, error))?;
-        serde_json::from_str(&text).map_err(|error| Failure::in_file(path, error))
+        let source: Self = serde_json::from_str(&text).map_err(|error| Failure::in_file(path, error))?;
+        let data = source.data.found_from(path.parent().unwrap_or(Path::new("")));
+        if let Some(cohort) = data.cohort().filter(|cohort| !CohortFolder::is_in(cohort)) {
+            let reason = format!(
+                "the cohort {} is not there: put it back, say where it is under \"cohort\" in this file, or build it and fit again",
+                cohort.display()
+            );
+            return Err(Failure::in_file(path, reason));
+        }
+        Ok(Self { data, ..source })
     }
 
     /// Reads the data and splits off what the run did not learn from.
     pub(crate) fn open(&self) -> Result<SourceData, Failure> {
         let mut data = self.data.read(self.seed)?;
         let demonstrations = std::mem::take(&mut data.demonstrations);
+        let mut left_out = 0.0;
         let (train, validation) = match self.validation {
             None => {
                 let kept = self.data.validation_of_cohort(&data.model, VALIDATION_STAYS, self.seed)?;
-                (Train::new(demonstrations), kept)
+                left_out = kept.as_ref().map_or(0.0, |(_, share)| *share);
+                (Train::new(demonstrations), kept.map(|(kept, _)| kept))
             }
             Some(share) => {
                 let split = Split::random(demonstrations, share, 0.0, self.seed)?;
@@ -61,7 +77,7 @@ impl Source {
                 (split.train, Some(split.validation))
             }
         };
-        Ok(SourceData { data, train, validation })
+        Ok(SourceData { data, train, validation, left_out })
     }
 }
 
@@ -71,6 +87,8 @@ pub(crate) struct SourceData {
     pub(crate) data: Data,
     pub(crate) train: Train,
     pub(crate) validation: Option<Validation>,
+    /// Share of the steps of validation stays that the model does not admit; they are no part of `validation`.
+    pub(crate) left_out: f64,
 }
 
 /// A finished run.
@@ -94,13 +112,43 @@ impl Run {
         let fitted = read_fitted(&path)?;
         let written = folder.join(SOURCE);
         let source = if typed.is_given() {
-            Some(Source { data: typed.clone(), seed: fitted.settings.seed, validation: None })
+            Some(Source { data: typed.clone(), seed: fitted.settings.seed, validation: None, method: None })
         } else if written.exists() {
             Some(Source::read(&written)?)
         } else {
             None
         };
         Ok(Self { path, fitted, source, typed: typed.is_given() })
+    }
+
+    /// Opens a run that says what it learned from; explains what else a folder is.
+    pub(crate) fn finished(path: &Path) -> Result<Self, Failure> {
+        if CohortFolder::is_in(path) {
+            let reason = format!("is a cohort, not a run; `coirl fit {} --out RUN` makes one of it", path.display());
+            return Err(Failure::in_file(path, reason));
+        }
+        if path.is_dir() && !path.join(FITTED).exists() {
+            return Err(Failure::in_file(path, format!("is no run of `coirl fit`: it holds no {FITTED}")));
+        }
+        let run = Self::open(path, &DataArgs::default())?;
+        if !run.has_data() {
+            let reason = format!("has no {SOURCE} beside it; this needs the folder as `coirl fit` wrote it");
+            return Err(Failure::in_file(&run.path, reason));
+        }
+        Ok(run)
+    }
+
+    /// What the method is called on the command line; where a run does not say, what it is called in the settings.
+    pub(crate) fn method(&self) -> Result<String, Failure> {
+        if let Some(name) = self.source.as_ref().and_then(|source| source.method.clone()) {
+            return Ok(name);
+        }
+        let saved = serde_json::to_value(&self.fitted.settings.method).map_err(std::io::Error::from)?;
+        Ok(match saved["name"].as_str().unwrap_or_default() {
+            "neural" => "network".into(),
+            "neural_cloning" => "bc-network".into(),
+            name => name.replace('_', "-"),
+        })
     }
 
     /// The model that was learned in, as it was then; the one that was typed, where one was.

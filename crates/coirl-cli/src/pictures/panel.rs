@@ -31,6 +31,7 @@ pub(super) struct Panel {
     pub(super) width: f64,
     pub(super) height: f64,
     /// Where data are drawn.
+    #[cfg_attr(not(test), expect(dead_code, reason = "what the legend may not cover"))]
     pub(super) plot: Frame,
 }
 

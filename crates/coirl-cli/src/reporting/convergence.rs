@@ -1,6 +1,6 @@
 //! What happened on the way, as a picture and as a table.
 
-use super::markup::{Markup, details, element, table};
+use super::markup::{Markup, details, element, paragraph, table};
 use super::page::Section;
 use crate::fitting::picture;
 use crate::numbers::{count, short};
@@ -16,7 +16,7 @@ const QUANTITIES: [Quantity; 8] = [
     ("validation loss", |record| record.validation_loss),
     ("distance from the expert's μ", |record| record.distance),
     ("log-likelihood of an action", |record| record.log_likelihood),
-    ("same action as on validation", |record| record.validation_accuracy),
+    ("same action on validation, of admitted steps", |record| record.validation_accuracy),
     ("held-out loss", |record| record.score.and_then(|score| score.held_out_loss)),
     ("value / expert's value", |record| record.score.map(|score| score.value_ratio)),
     ("the same above random", |record| record.score.map(|score| score.relative_value)),
@@ -35,7 +35,14 @@ pub(crate) fn convergence(history: &[Record], method: &str) -> Option<Section> {
     };
     let told = Tabular::new("What was recorded", &header, history.iter().map(row).collect());
     let figure = element("figure", &[("tabindex", "0"), ("aria-label", "Convergence")], drawing);
-    let content = Markup::all([figure, details("The same as a table", table(&told))]);
+    let admitted = match history.iter().any(|record| record.validation_accuracy.is_some()) {
+        true => paragraph(
+            "Validation accuracy on the way is of the steps that the model admits. Steps with an action that was seen too rarely in its state are \
+             left out there; the scores count them as misses.",
+        ),
+        false => Markup::default(),
+    };
+    let content = Markup::all([figure, admitted, details("The same as a table", table(&told))]);
     Some(Section::new("convergence", "Convergence", content))
 }
 

@@ -9,6 +9,8 @@ const MOST_COLUMNS: usize = 8;
 /// A matrix with its names.
 pub(super) struct HeatMap {
     pub(super) title: String,
+    /// What rows and columns are.
+    pub(super) axes: [&'static str; 2],
     pub(super) rows: Vec<String>,
     pub(super) columns: Vec<String>,
     /// Row by row.
@@ -21,7 +23,8 @@ impl HeatMap {
         let most = self.values.iter().flatten().fold(0.0_f64, |most, x| most.max(x.abs()));
         let turned = self.columns.len() > MOST_COLUMNS.max(self.rows.len());
         let map = if turned { self.turned() } else { self };
-        let header = [""].into_iter().chain(map.columns.iter().map(String::as_str)).map(column_header);
+        let corner = format!("{} ↓, {} →", map.axes[0], map.axes[1]);
+        let header = [corner.as_str()].into_iter().chain(map.columns.iter().map(String::as_str)).map(column_header);
         let cell = |x: &f64| {
             let style = Shade::of(if most > 0.0 { x / most } else { 0.0 }).style();
             element("td", &[("style", &style)], text(&shown(*x, most)))
@@ -51,7 +54,8 @@ impl HeatMap {
     fn turned(self) -> Self {
         let column = |j: usize| self.values.iter().map(|row| row.get(j).copied().unwrap_or(f64::NAN)).collect();
         let values = (0..self.columns.len()).map(column).collect();
-        Self { title: self.title, rows: self.columns, columns: self.rows, values }
+        let [rows, columns] = self.axes;
+        Self { title: self.title, axes: [columns, rows], rows: self.columns, columns: self.rows, values }
     }
 }
 
@@ -82,12 +86,13 @@ mod tests {
         let names = |n: usize, of: &str| (0..n).map(|i| format!("{of}{i}")).collect::<Vec<_>>();
         let map = |n: usize| HeatMap {
             title: "t".into(),
+            axes: ["field", "feature"],
             rows: names(2, "field"),
             columns: names(n, "feature"),
             values: vec![(0..n).map(|j| j as f64).collect(), vec![-1.0; n]],
         };
         let heads = |markup: Markup| markup.as_str().matches("scope=\"col\"").count();
-        assert_eq!([heads(map(3).draw()), heads(map(30).draw())], [3, 2]);
+        assert_eq!([heads(map(3).draw()), heads(map(30).draw())], [4, 3]);
         assert!(
             map(30).draw().as_str().contains("feature29</th><td style=\"background:#ffdd57;color:#000\">29.0</td>")
         );

@@ -14,20 +14,20 @@ const MOST_FEATURES: usize = 60;
 /// Features that are shown of more than that.
 const LARGEST: usize = 20;
 
-/// W as a heat map; nothing where no linear mapping was learned.
-pub(crate) fn mapping(fitted: &Fitted) -> Option<Section> {
+/// W as a heat map, its features called by these names; nothing where no linear mapping was learned.
+pub(crate) fn mapping(fitted: &Fitted, features: &[String]) -> Option<Section> {
     let mapping = fitted.mapping().ok()?;
     let rows: Vec<Vec<f64>> = mapping.values().chunks_exact(mapping.n_features()).map(<[f64]>::to_vec).collect();
     let says = "What every field of the context adds to the weight of every feature in the reward: a weight is the sum of its entries, each \
                 times its field. Only their proportions matter. mapping.csv holds the numbers in full.";
-    let content = drawn(fitted, "The mapping from context to reward weights", rows, says);
+    let content = drawn(fitted, features, "The mapping from context to reward weights", rows, says);
     Some(Section::new("mapping", "The learned mapping", content))
 }
 
 /// How the reward of a network differs between low and high values of each field; nothing for other agents, and for fewer than two contexts.
 ///
 /// Contexts are compared that occurred, a quarter of them each: one field cannot be moved alone on a simplex.
-pub(crate) fn change(fitted: &Fitted, contexts: &[&Context]) -> Result<Option<Section>, Failure> {
+pub(crate) fn change(fitted: &Fitted, features: &[String], contexts: &[&Context]) -> Result<Option<Section>, Failure> {
     let coirl::agent::Agent::Neural(mapping) = &fitted.agent else { return Ok(None) };
     if contexts.len() < 2 {
         return Ok(None);
@@ -36,7 +36,7 @@ pub(crate) fn change(fitted: &Fitted, contexts: &[&Context]) -> Result<Option<Se
     let rows = (0..mapping.dimension()).map(|field| difference(contexts, &weights, field)).collect();
     let says = "Mean reward weights in the quarter of the contexts with the highest value of a field, minus those in the quarter with the \
                 lowest. Fields that go together in the data also do so here.";
-    let content = drawn(fitted, "Reward weights at high minus low values of each field", rows, says);
+    let content = drawn(fitted, features, "Reward weights at high minus low values of each field", rows, says);
     Ok(Some(Section::new("mapping", "How the reward changes with the context", content)))
 }
 
@@ -55,7 +55,7 @@ fn difference(contexts: &[&Context], weights: &[Vec<f64>], field: usize) -> Vec<
 }
 
 /// A heat map of rows of fields, with the largest features where there are too many.
-fn drawn(fitted: &Fitted, title: &str, rows: Vec<Vec<f64>>, says: &str) -> Markup {
+fn drawn(fitted: &Fitted, features: &[String], title: &str, rows: Vec<Vec<f64>>, says: &str) -> Markup {
     let n = rows.first().map_or(0, Vec::len);
     let norm = |j: usize| rows.iter().map(|row| row[j] * row[j]).sum::<f64>();
     let mut kept: Vec<usize> = (0..n).collect();
@@ -66,8 +66,9 @@ fn drawn(fitted: &Fitted, title: &str, rows: Vec<Vec<f64>>, says: &str) -> Marku
     }
     let map = HeatMap {
         title: title.into(),
+        axes: ["field of the context", "feature of the reward"],
         rows: (0..rows.len()).map(|i| name_of(&fitted.names.contexts, i)).collect(),
-        columns: kept.iter().map(|&j| name_of(&fitted.names.features, j)).collect(),
+        columns: kept.iter().map(|&j| name_of(features, j)).collect(),
         values: rows.iter().map(|row| kept.iter().map(|&j| row[j]).collect()).collect(),
     };
     let some = format!("Shown are the {LARGEST} of {n} features with the largest norm, the largest first.");

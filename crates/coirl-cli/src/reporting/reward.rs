@@ -14,7 +14,12 @@ const MOST: usize = 20;
 
 /// Weights of the reward in a context, the largest first; nothing for agents that act without a reward. `given` says whether somebody asked
 /// for the context, or it is the mean of those learned from.
-pub(crate) fn reward(fitted: &Fitted, context: &Context, given: bool) -> Result<Option<Section>, Failure> {
+pub(crate) fn reward(
+    fitted: &Fitted,
+    features: &[String],
+    context: &Context,
+    given: bool,
+) -> Result<Option<Section>, Failure> {
     let Ok(mapping) = fitted.agent.reward() else { return Ok(None) };
     let weights = mapping.weights(context)?;
     let mut order: Vec<usize> = (0..weights.len()).collect();
@@ -24,7 +29,7 @@ pub(crate) fn reward(fitted: &Fitted, context: &Context, given: bool) -> Result<
     let most = order.first().map_or(0.0, |&j| weights[j].abs());
     let row = |&j: &usize| {
         let cells = [
-            element("th", &[("scope", "row")], text(&name_of(&fitted.names.features, j))),
+            element("th", &[("scope", "row")], text(&name_of(features, j))),
             element("td", &[], text(&shown(weights[j], most))),
             element("td", &[("class", "bar")], bar(if most > 0.0 { weights[j] / most } else { 0.0 })),
         ];

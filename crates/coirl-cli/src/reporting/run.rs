@@ -13,18 +13,13 @@ pub(crate) struct Overview<'a> {
     pub(crate) fitted: &'a Fitted,
     /// What was learned from, in words.
     pub(crate) source: &'a str,
+    /// What the method is called.
+    pub(crate) method: &'a str,
 }
 
 impl Overview<'_> {
-    /// What the method is called where its settings are saved.
-    pub(crate) fn method(&self) -> Result<String, Failure> {
-        let saved = serde_json::to_value(&self.fitted.settings.method).map_err(std::io::Error::from)?;
-        Ok(saved["name"].as_str().unwrap_or_default().replace('_', "-"))
-    }
-
     pub(crate) fn section(&self) -> Result<Section, Failure> {
-        let method = self.method()?;
-        let report = Report::new(&method, self.source, self.fitted, None, None, BTreeMap::new());
+        let report = Report::new(self.method, self.source, self.fitted, None, None, BTreeMap::new());
         let mut rows = report.learner();
         rows.extend(report.loss());
         rows.extend(report.effort());

@@ -2,17 +2,19 @@
 //! only the columns that are needed are kept.
 
 use super::csv::{open, quote};
+use super::dates::{self, Time, time_of};
 use super::parquet::{append, refusing_panics};
 use crate::failure::Failure;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
+    Date32Type, Date64Type, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
+    TimestampSecondType,
 };
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, TimeUnit};
 use coirl::Error;
 use coirl::cohort::{Spec, Table};
-use coirl::nearest::nearest;
+use coirl::nearest::near;
 use csv::{ByteRecord, ReaderBuilder, Trim};
 use flate2::bufread::MultiGzDecoder;
 use parquet::arrow::ProjectionMask;
@@ -25,6 +27,9 @@ use std::path::Path;
 const BUFFER: usize = 1 << 20;
 /// Rows between two reports of progress.
 const ROWS_PER_REPORT: u64 = 1 << 16;
+
+/// Names of columns that a message lists.
+const MOST_NAMES: usize = 20;
 
 /// Reads the columns that a spec needs. `progress` is given the number of rows from time to time.
 pub(crate) fn read(path: &Path, spec: &Spec, progress: impl FnMut(u64)) -> Result<Table, Failure> {
@@ -52,9 +57,11 @@ impl<'s> Columns<'s> {
                 (Some(_), Some(_)) => Err(Failure::in_file(path, format!("has two columns {name}; expected one"))),
                 (None, _) => {
                     let candidates: Vec<&str> = header.iter().map(String::as_str).collect();
-                    let meant = nearest(name, &candidates).unwrap_or_default();
-                    let reason = format!("has no column '{name}' ({place}); the nearest is '{meant}'");
-                    Err(Failure::in_file(path, reason))
+                    let others = match near(name, &candidates) {
+                        Some(meant) => format!("the nearest is '{meant}'"),
+                        None => format!("it has {}", listed(&candidates)),
+                    };
+                    Err(Failure::in_file(path, format!("has no column '{name}' ({place}); {others}")))
                 }
             }
         };
@@ -74,6 +81,73 @@ impl<'s> Columns<'s> {
             numbers: names.iter().map(|name| position(name, place(name))).collect::<Result<_, _>>()?,
             names,
         })
+    }
+}
+
+/// Names of columns, as many as a line holds.
+fn listed(names: &[&str]) -> String {
+    let shown: Vec<String> = names.iter().take(MOST_NAMES).map(|name| format!("'{name}'")).collect();
+    let rest = match names.len().saturating_sub(MOST_NAMES) {
+        0 => String::new(),
+        n => format!(" and {n} more"),
+    };
+    format!("{}{rest}", shown.join(", "))
+}
+
+/// A number, or what a word stands for; nothing is known of an empty cell. Otherwise the reason why it is refused.
+fn number_of(spec: &Spec, name: &str, cell: &str) -> Result<f64, String> {
+    let missing =
+        cell.is_empty() || cell.eq_ignore_ascii_case("nan") || spec.table.missing.iter().any(|word| word == cell);
+    if missing {
+        return Ok(f64::NAN);
+    }
+    let codes = spec.table.codes.get(name);
+    if let Some(code) = codes.and_then(|codes| codes.get(cell)) {
+        return Ok(*code);
+    }
+    cell.parse::<f64>().map_err(|_| {
+        let shown = quote(cell.as_bytes());
+        let with_point = cell.replacen(',', ".", 1);
+        if with_point != cell && with_point.parse::<f64>().is_ok() {
+            return format!("'{shown}' has a decimal comma; expected a number with a point, {with_point}");
+        }
+        match codes {
+            Some(codes) => {
+                let known: Vec<&str> = codes.keys().map(String::as_str).collect();
+                format!("'{shown}'; expected a number, or one of {} as [table.codes.{name}] says", known.join(", "))
+            }
+            None => format!(
+                "'{shown}'; expected a number: write numbers, say what words stand for under [table.codes.{name}], or list it as \
+                 missing under [table]"
+            ),
+        }
+    })
+}
+
+/// Whether times are dates: all of them or none.
+#[derive(Default)]
+struct Dated(Option<bool>);
+
+impl Dated {
+    /// The number of a time, or the reason why it is refused.
+    fn number_of(&mut self, cell: &str) -> Result<f64, String> {
+        let refuse = |why: &str| format!("'{}'{why}; {}", quote(cell.as_bytes()), dates::EXPECTED);
+        let (value, dated) = match time_of(cell) {
+            Some(Time::Number(x)) => (x, false),
+            Some(Time::Date(x)) => (x, true),
+            None => return Err(refuse("")),
+        };
+        match *self.0.get_or_insert(dated) == dated {
+            true => Ok(value),
+            false if dated => Err(refuse(" is a date among numbers")),
+            false => Err(refuse(" is a number among dates")),
+        }
+    }
+
+    fn tell(&self, table: &mut Table) {
+        if self.0 == Some(true) {
+            table.say_dated();
+        }
     }
 }
 
@@ -105,9 +179,7 @@ fn from_csv(path: &Path, spec: &Spec, mut progress: impl FnMut(u64)) -> Result<T
     let header: Vec<String> = record.iter().map(quote).collect();
     let columns = Columns::find(path, &header, spec)?;
     let mut table = Table::new(&columns.names, columns.patient.is_some());
-    let missing = |cell: &str| {
-        cell.is_empty() || cell.eq_ignore_ascii_case("nan") || spec.table.missing.iter().any(|word| word == cell)
-    };
+    let mut dated = Dated::default();
     let mut row = 0;
     let mut cells = vec![0.0; columns.numbers.len()];
     while reader.read_byte_record(&mut record).map_err(|error| broken(error, row))? {
@@ -123,29 +195,14 @@ fn from_csv(path: &Path, spec: &Spec, mut progress: impl FnMut(u64)) -> Result<T
         }
         let text = |at: usize| std::str::from_utf8(&record[at]).map_err(|_| quote(&record[at]));
         let number = |at: usize, name: &str| match text(at) {
-            Ok(cell) if missing(cell) => Ok(f64::NAN),
-            Ok(cell) => cell
-                .parse::<f64>()
-                .map_err(|_| refuse(name, format!("'{}'; expected a number", quote(cell.as_bytes())))),
+            Ok(cell) => number_of(spec, name, cell).map_err(|reason| refuse(name, reason)),
             Err(bytes) => Err(refuse(name, format!("'{bytes}'; expected a number"))),
         };
         for ((cell, &at), name) in cells.iter_mut().zip(&columns.numbers).zip(&columns.names) {
             *cell = number(at, name)?;
         }
-        let time = match text(columns.time) {
-            Ok(cell) => match time_of(cell) {
-                Some(time) => time,
-                None => {
-                    return Err(refuse(
-                        &spec.table.time,
-                        format!("'{}'; expected a number or a date and time", quote(cell.as_bytes())),
-                    ));
-                }
-            },
-            Err(bytes) => {
-                return Err(refuse(&spec.table.time, format!("'{bytes}'; expected a number or a date and time")));
-            }
-        };
+        let time = text(columns.time).map_err(|bytes| format!("'{bytes}'; {}", dates::EXPECTED));
+        let time = time.and_then(|cell| dated.number_of(cell)).map_err(|reason| refuse(&spec.table.time, reason))?;
         let stay = id(&quote(&record[columns.stay]));
         let patient = columns.patient.map(|at| id(&quote(&record[at])));
         table.push(&stay, patient.as_deref(), time, cells.iter().copied()).map_err(|error| match error {
@@ -159,6 +216,7 @@ fn from_csv(path: &Path, spec: &Spec, mut progress: impl FnMut(u64)) -> Result<T
     if row == 0 {
         return Err(Failure::in_file(path, "has a header and no rows"));
     }
+    dated.tell(&mut table);
     progress(row);
     Ok(table)
 }
@@ -178,13 +236,20 @@ fn plain(path: &Path, file: File) -> Result<(Box<dyn Read>, bool), Failure> {
     let mut buffered = BufReader::with_capacity(BUFFER, file);
     let start = buffered.fill_buf().map_err(|error| Failure::in_file(path, error))?;
     let compressed = start.starts_with(&[0x1f, 0x8b]);
-    if !compressed && start.starts_with(b"PAR1") {
-        return Err(Failure::in_file(path, "is a Parquet file; give it the name .parquet"));
+    let foreign: [(&[u8], &str); 5] = [
+        (b"PAR1", "is a Parquet file; give it the name .parquet"),
+        (b"PK\x03\x04", "is a workbook (.xlsx) or another zip archive; save the sheet as .csv"),
+        (b"\xd0\xcf\x11\xe0", "is a workbook (.xls); save the sheet as .csv"),
+        (b"\xff\xfe", "is text in UTF-16; save it as UTF-8"),
+        (b"\xfe\xff", "is text in UTF-16; save it as UTF-8"),
+    ];
+    if let Some((_, reason)) = foreign.iter().find(|(bytes, _)| start.starts_with(bytes)) {
+        return Err(Failure::in_file(path, reason));
     }
     Ok(if compressed { (Box::new(MultiGzDecoder::new(buffered)), true) } else { (Box::new(buffered), false) })
 }
 
-/// What separates cells: the first of comma, tab and semicolon that the header has.
+/// What separates cells: the first of comma, tab, semicolon and pipe that the header has.
 fn delimiter(path: &Path, content: &mut impl BufRead, compressed: bool) -> Result<u8, Failure> {
     let start = content.fill_buf().map_err(|error| match compressed {
         true => Failure::in_file(
@@ -194,7 +259,7 @@ fn delimiter(path: &Path, content: &mut impl BufRead, compressed: bool) -> Resul
         false => Failure::in_file(path, error),
     })?;
     let header = start.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    Ok([b',', b'\t', b';'].into_iter().find(|separator| header.contains(separator)).unwrap_or(b','))
+    Ok([b',', b'\t', b';', b'|'].into_iter().find(|separator| header.contains(separator)).unwrap_or(b','))
 }
 
 /// Ids that are whole numbers are the same however they are written: 200001 and 200001.0.
@@ -203,29 +268,6 @@ fn id(cell: &str) -> String {
         Some(whole) if !whole.is_empty() && whole.bytes().all(|byte| byte.is_ascii_digit()) => whole.to_owned(),
         _ => cell.to_owned(),
     }
-}
-
-/// A number, or the seconds of a date and time: 2020-01-31, 2020-01-31 04:00, 2020-01-31T04:00:00.
-fn time_of(cell: &str) -> Option<f64> {
-    if let Ok(number) = cell.parse::<f64>() {
-        return Some(number).filter(|x| x.is_finite());
-    }
-    let (date, clock) = cell.split_once([' ', 'T']).unwrap_or((cell, "00:00"));
-    let mut date = date.splitn(3, '-').map(str::parse::<i64>);
-    let (year, month, day) = (date.next()?.ok()?, date.next()?.ok()?, date.next()?.ok()?);
-    if !(1..=12).contains(&month) || !(1..=31).contains(&day) || !(0..=9999).contains(&year) {
-        return None;
-    }
-    let mut clock = clock.trim_end_matches('Z').splitn(3, ':').map(str::parse::<f64>);
-    let (hour, minute) = (clock.next()?.ok()?, clock.next()?.ok()?);
-    let second = clock.next().transpose().ok()?.unwrap_or(0.0);
-    // Days since 1970, with years that begin in March so that the leap day is the last.
-    let (year, month) = if month <= 2 { (year - 1, month + 9) } else { (year, month - 3) };
-    let days =
-        365 * year + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400) + (153 * month + 2) / 5 + day
-            - 1
-            - 719_468;
-    Some(days as f64 * 86_400.0 + hour * 3_600.0 + minute * 60.0 + second)
 }
 
 fn from_parquet(path: &Path, spec: &Spec, mut progress: impl FnMut(u64)) -> Result<Table, Failure> {
@@ -238,15 +280,17 @@ fn from_parquet(path: &Path, spec: &Spec, mut progress: impl FnMut(u64)) -> Resu
     let wanted = columns.numbers.iter().copied().chain([columns.stay, columns.time]).chain(columns.patient);
     let mask = ProjectionMask::roots(builder.parquet_schema(), wanted);
     let mut table = Table::new(&columns.names, columns.patient.is_some());
+    let mut dated = Dated::default();
     let mut row = 0;
     for batch in builder.with_projection(mask).build().map_err(|error| refuse(&error))? {
         let batch = batch.map_err(|error| refuse(&error))?;
-        append_batch(path, spec, &batch, &columns, &mut table, &mut row)?;
+        append_batch(path, spec, &batch, &columns, &mut table, &mut dated, &mut row)?;
         progress(row);
     }
     if row == 0 {
         return Err(Failure::in_file(path, "has no rows"));
     }
+    dated.tell(&mut table);
     Ok(table)
 }
 
@@ -256,14 +300,24 @@ fn append_batch(
     batch: &RecordBatch,
     columns: &Columns<'_>,
     table: &mut Table,
+    dated: &mut Dated,
     row: &mut u64,
 ) -> Result<(), Failure> {
+    let before = *row;
     let array = |name: &str| {
         let array = batch.column_by_name(name);
         array.ok_or_else(|| Failure::in_file(path, format!("has no column '{name}' in one of its parts")))
     };
     let numbers = |name: &str| {
         let array = array(name)?;
+        if let Some(texts) = texts(array) {
+            let number = |(i, text): (usize, Option<&str>)| {
+                number_of(spec, name, text.unwrap_or_default().trim()).map(Some).map_err(|reason| {
+                    Failure::in_file(path, format!("row {}, column {name}: {reason}", before + i as u64 + 1))
+                })
+            };
+            return texts.into_iter().enumerate().map(number).collect();
+        }
         let mut cells = Vec::with_capacity(array.len());
         append(array, &mut cells).ok_or_else(|| {
             Failure::in_file(path, format!("column {name} holds {}; expected numbers", array.data_type()))
@@ -271,7 +325,7 @@ fn append_batch(
         Ok::<_, Failure>(cells)
     };
     let values: Vec<Vec<Option<f64>>> = columns.names.iter().map(|name| numbers(name)).collect::<Result<_, _>>()?;
-    let times = times(path, array(&spec.table.time)?, &spec.table.time)?;
+    let times = times(path, array(&spec.table.time)?, &spec.table.time, dated, before)?;
     let stays = ids(path, array(&spec.table.stay)?, &spec.table.stay)?;
     let patients = spec.table.patient.as_deref().map(|name| ids(path, array(name)?, name)).transpose()?;
     for i in 0..batch.num_rows() {
@@ -301,11 +355,18 @@ fn ids(path: &Path, array: &ArrayRef, name: &str) -> Result<Vec<String>, Failure
     Ok(cells.into_iter().map(|cell| cell.map_or(String::new(), |x| x.to_string())).collect())
 }
 
-/// Times: numbers, dates and times, or text of such.
-fn times(path: &Path, array: &ArrayRef, name: &str) -> Result<Vec<f64>, Failure> {
+/// Times: numbers, dates and times, or text of such. `before` rows were read already.
+fn times(path: &Path, array: &ArrayRef, name: &str, dated: &mut Dated, before: u64) -> Result<Vec<f64>, Failure> {
     if let Some(texts) = texts(array) {
-        let time = |text: Option<&str>| text.and_then(|text| time_of(text.trim())).unwrap_or(f64::NAN);
-        return Ok(texts.into_iter().map(time).collect());
+        let time = |(i, text): (usize, Option<&str>)| {
+            dated.number_of(text.unwrap_or_default().trim()).map_err(|reason| {
+                Failure::in_file(path, format!("row {}, column {name}: {reason}", before + i as u64 + 1))
+            })
+        };
+        return texts.into_iter().enumerate().map(time).collect();
+    }
+    if array.data_type().is_temporal() {
+        dated.0 = Some(true);
     }
     let seconds = |per_second: f64, values: Vec<Option<i64>>| -> Vec<f64> {
         values.into_iter().map(|x| x.map_or(f64::NAN, |x| x as f64 / per_second)).collect()
@@ -323,6 +384,11 @@ fn times(path: &Path, array: &ArrayRef, name: &str) -> Result<Vec<f64>, Failure>
         DataType::Timestamp(TimeUnit::Nanosecond, _) => {
             return Ok(seconds(1e9, array.as_primitive::<TimestampNanosecondType>().iter().collect()));
         }
+        DataType::Date32 => {
+            let days = array.as_primitive::<Date32Type>().iter();
+            return Ok(days.map(|day| day.map_or(f64::NAN, |day| f64::from(day) * 86_400.0)).collect());
+        }
+        DataType::Date64 => return Ok(seconds(1e3, array.as_primitive::<Date64Type>().iter().collect())),
         _ => {}
     }
     let mut cells = Vec::with_capacity(array.len());
@@ -346,13 +412,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_numbers_or_dates() {
-        assert_eq!(time_of("3.5"), Some(3.5));
-        assert_eq!(time_of("1970-01-01"), Some(0.0));
-        assert_eq!(time_of("2000-03-01 00:00"), Some(951_868_800.0));
-        assert_eq!(time_of("2024-02-29T12:30:15Z"), Some(1_709_209_815.0));
-        assert_eq!(time_of("soon"), None);
-        assert_eq!(time_of("2024-13-01"), None);
+    fn whole_numbers_are_ids_however_they_are_written() {
         assert_eq!((id("200001.0"), id("200001"), id("a.0")), ("200001".into(), "200001".into(), "a.0".into()));
     }
 }

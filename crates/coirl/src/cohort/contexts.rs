@@ -22,6 +22,20 @@ pub struct ContextField {
     pub range: [f64; 2],
     /// The training median, where nothing was recorded.
     pub fill: f64,
+    /// Values outside count as not recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plausible: Option<[f64; 2]>,
+}
+
+impl ContextField {
+    /// Whether a value was recorded and can be right.
+    pub(super) fn knows(&self, x: f64) -> bool {
+        is_known(x, self.plausible)
+    }
+}
+
+fn is_known(x: f64, plausible: Option<[f64; 2]>) -> bool {
+    !x.is_nan() && plausible.is_none_or(|[lo, hi]| (lo..=hi).contains(&x))
 }
 
 /// How fields become a context, fitted on training stays.
@@ -39,8 +53,9 @@ impl ContextScaling {
         let fit = |name: &str| {
             let column = table.column(name)?;
             let firsts = train.iter().filter_map(|stay| stay.rows.first());
+            let plausible = spec.cohort.plausible.get(name).copied();
             let mut values: Vec<f64> =
-                firsts.map(|&row| f64::from(column[row as usize])).filter(|x| !x.is_nan()).collect();
+                firsts.map(|&row| f64::from(column[row as usize])).filter(|x| is_known(*x, plausible)).collect();
             values.sort_by(f64::total_cmp);
             let quantile = |share: f64| values.get((share * values.len() as f64) as usize).or(values.last()).copied();
             let Some(fill) = quantile(0.5) else {
@@ -59,7 +74,7 @@ impl ContextScaling {
             };
             // A field that never changes says nothing, and is 0 for everybody.
             let range = if range[0] < range[1] { range } else { [range[0], range[0] + 1.0] };
-            Ok(ContextField { column: name.into(), range, fill })
+            Ok(ContextField { column: name.into(), range, fill, plausible })
         };
         let fields = spec.context.columns().map(fit).collect::<Result<_>>()?;
         Ok(Self { fields, scale: spec.context.scale })
@@ -84,7 +99,7 @@ impl ContextScaling {
     pub fn context(&self, values: &[f64]) -> Result<Context> {
         check_length("context fields", self.fields.len(), values.len())?;
         let scaled = self.fields.iter().zip(values).map(|(field, &x)| {
-            let x = if x.is_nan() { field.fill } else { x };
+            let x = if field.knows(x) { x } else { field.fill };
             (x - field.range[0]) / (field.range[1] - field.range[0])
         });
         let values: Vec<f64> = match self.scale {

@@ -183,18 +183,18 @@ impl<'a> Exam<'a> {
         })
     }
 
-    /// Patients by each field of the context: by its values where it has two, else below and above the training median.
+    /// Patients by each field of the context: by its values where it has two, else below and above the training median, and whoever has none.
     fn groupings(&self) -> Vec<Grouping> {
         let stays = self.test.stays();
         let numbers = patient_numbers(stays);
         let grouping = |(j, field): (usize, &super::ContextField)| {
             let flag =
-                stays.iter().all(|stay| stay.fields[j].is_nan() || stay.fields[j] == 0.0 || stay.fields[j] == 1.0);
+                stays.iter().all(|stay| !field.knows(stay.fields[j]) || stay.fields[j] == 0.0 || stay.fields[j] == 1.0);
             let mut labels = BTreeMap::new();
             for (stay, &number) in stays.iter().zip(&numbers) {
                 let x = stay.fields[j];
                 let label = match () {
-                    () if x.is_nan() => continue,
+                    () if !field.knows(x) => "not recorded".to_owned(),
                     () if flag => format!("{x}"),
                     () if x <= field.fill => format!("at most {}", rounded(field.fill)),
                     () => format!("above {}", rounded(field.fill)),
@@ -252,7 +252,7 @@ impl<'a> Exam<'a> {
             let policy = StepPolicy::new(&record, predictions.probabilities().to_vec())?;
             policies.push((name.clone(), policy));
         }
-        policies.push(("clinicians, as estimated".into(), behaviour.policy().clone()));
+        policies.push(("clinicians, by their estimated policy".into(), behaviour.policy().clone()));
         policies.push(("random, of actions seen".into(), StepPolicy::uniform_over_seen(&record)));
         policies.push(("no treatment".into(), StepPolicy::always(&record, NO_TREATMENT)?));
         let assessed = |(name, policy): (String, StepPolicy)| {

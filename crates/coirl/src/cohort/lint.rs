@@ -1,10 +1,14 @@
 //! What somebody should look at before they believe a cohort: leakage, mixed-up people, thin support, columns that say nothing.
 
+mod outcome;
+mod values;
+
 use super::encoder::{Actions, Encoder};
 use super::model::SupportSummary;
-use super::spec::Spec;
+use super::spec::{ContextScale, Spec};
 use super::split::Parts;
 use super::stays::{Stay, steps_between};
+use super::step_length::StepLength;
 use super::table::Table;
 use crate::error::Result;
 use serde::{Deserialize, Serialize};
@@ -23,6 +27,13 @@ const OLDEST_YEARS: f64 = 150.0;
 /// How close to mean 0 and variance 1 a column of raw measurements never is, and how many such columns are no accident.
 const STANDARDISED: f64 = 0.02;
 const STANDARDISED_COLUMNS: usize = 3;
+
+/// Seconds below which a step that was given as a number is rather one in another unit.
+const SHORT_STEP: f64 = 3600.0;
+/// Fields of a simplex that leave too few numbers to tell people apart.
+const FEW_FIELDS: usize = 2;
+/// Patients below which a part says little.
+const FEW_PATIENTS: usize = 20;
 
 /// How serious a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -66,6 +77,11 @@ pub(super) fn table(table: &Table, spec: &Spec, parts: &Parts) -> Result<Vec<Fin
     ages(table, spec, parts, &mut findings)?;
     skipped_steps(table, spec, parts, &mut findings);
     doses_not_recorded(table, spec, parts, &mut findings)?;
+    outcome::outcome(table, spec, parts, &mut findings)?;
+    values::values(table, spec, parts, &mut findings)?;
+    few_fields(spec, &mut findings);
+    short_step(table, spec, &mut findings);
+    small_parts(parts, &mut findings);
     if let Some(column) = &spec.action.column {
         let message = format!(
             "actions are taken from {column} as they are; if its levels were quantiles of all rows, the test stays helped to choose them"
@@ -393,6 +409,51 @@ fn doses_not_recorded(table: &Table, spec: &Spec, parts: &Parts, findings: &mut 
         }
     }
     Ok(())
+}
+
+/// On the simplex only proportions count: one field is the same for everybody, and of two there is one number left.
+fn few_fields(spec: &Spec, findings: &mut Vec<Finding>) {
+    let n = spec.context.columns().count();
+    if spec.context.scale == ContextScale::Simplex && n <= FEW_FIELDS {
+        let message = format!(
+            "a context of {n} field{} on the simplex keeps only their proportions: different people can get the same context; say \
+             scale = \"standardise\" under [context]",
+            if n == 1 { "" } else { "s" }
+        );
+        findings.push(warning("few-context-fields", message));
+    }
+}
+
+fn short_step(table: &Table, spec: &Spec, findings: &mut Vec<Finding>) {
+    if let (StepLength::Number(step), true) = (&spec.cohort.step, table.is_dated())
+        && *step < SHORT_STEP
+    {
+        let message = format!(
+            "times are dates and a step is {step} seconds long; if another unit is meant, say so: step = \"4 hours\" under [cohort]"
+        );
+        findings.push(note("short-step", message));
+    }
+}
+
+fn small_parts(parts: &Parts, findings: &mut Vec<Finding>) {
+    for (stays, purpose, without) in [
+        (&parts.validation, "choose by", "nothing says when to stop learning"),
+        (&parts.test, "score on", "nothing can be scored"),
+    ] {
+        let mut patients: Vec<u32> = stays.iter().map(|stay| stay.patient).collect();
+        patients.sort_unstable();
+        patients.dedup();
+        match patients.len() {
+            0 => findings
+                .push(warning("empty-part", format!("there are no patients to {purpose}: {without}; see [split]"))),
+            n @ ..FEW_PATIENTS => {
+                let message =
+                    format!("there are only {n} patients to {purpose}: shares of them say little; see [split]");
+                findings.push(note("few-patients", message));
+            }
+            _ => {}
+        }
+    }
 }
 
 /// Pearson's correlation of what is known in both.

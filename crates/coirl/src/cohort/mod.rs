@@ -26,6 +26,7 @@ mod select;
 mod spec;
 mod split;
 mod stays;
+mod step_length;
 pub mod synthetic;
 mod table;
 
@@ -45,4 +46,5 @@ pub use spec::{
 };
 pub use split::draw;
 pub use stays::{Flow, FlowStep};
+pub use step_length::StepLength;
 pub use table::Table;

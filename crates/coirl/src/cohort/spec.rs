@@ -16,6 +16,7 @@
 
 use super::presets;
 use super::select::Candidate;
+use super::step_length::StepLength;
 use crate::error::{Error, Result};
 use crate::settings_file::{merge, refused};
 use serde::{Deserialize, Serialize};
@@ -74,14 +75,17 @@ pub struct TableSpec {
     pub time: String,
     /// Cells that mean "not measured", besides empty ones and NaN.
     pub missing: Vec<String>,
+    /// The numbers that words of a column stand for.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub codes: BTreeMap<String, BTreeMap<String, f64>>,
 }
 
 /// Which stays are kept.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FilterSpec {
-    /// Time between two steps, in the unit of the time column.
-    pub step: f64,
+    /// Time between two steps: a number in the unit of the time column (seconds where times are dates), or a number with a unit.
+    pub step: StepLength,
     /// What becomes of several rows in one step that differ.
     pub same_step: SameStep,
     /// What becomes of steps without a row.
@@ -238,7 +242,8 @@ pub struct ActionSpec {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OutcomeSpec {
-    /// The column; the last row of a stay counts.
+    /// The column; the last row of a stay counts. May be left to the preset.
+    #[serde(default)]
     pub column: String,
     /// The value that is a bad end.
     #[serde(default = "one")]
@@ -330,7 +335,7 @@ impl Default for Spec {
 impl Default for FilterSpec {
     fn default() -> Self {
         Self {
-            step: 1.0,
+            step: StepLength::Number(1.0),
             same_step: SameStep::default(),
             gaps: Gaps::default(),
             min_steps: 2,
@@ -437,10 +442,41 @@ impl Spec {
                 return refuse(place, format!("names {name} twice"));
             }
         }
+        if let Some(outcome) = &self.outcome {
+            if outcome.column.is_empty() {
+                return refuse("outcome.column", "is not given; expected the name of a column".into());
+            }
+            let places = [
+                ("context.fields", &self.context.fields),
+                ("context.at_start", &self.context.at_start),
+                ("state.measurements", &self.state.measurements),
+                ("action.doses", &self.action.doses),
+            ];
+            if let Some((place, _)) = places.into_iter().find(|(_, list)| list.contains(&outcome.column)) {
+                let reason =
+                    format!("names {}, the outcome: what is to come gives itself away; leave it out", outcome.column);
+                return refuse(place, reason);
+            }
+        }
+        let used = self.columns();
+        for (name, codes) in &self.table.codes {
+            if !used.contains(&name.as_str()) {
+                return refuse("table.codes", format!("{name} is no column of numbers that the spec uses"));
+            }
+            if let Some((word, x)) = codes.iter().find(|(_, x)| !x.is_finite()) {
+                return refuse(&format!("table.codes.{name}"), format!("{word} = {x}; expected a finite number"));
+            }
+        }
         for (place, settings, list) in [
             ("state.columns", self.state.columns.keys().collect::<Vec<_>>(), &self.state.measurements),
             ("action.edges", self.action.edges.keys().collect(), &self.action.doses),
             ("context.bounds", self.context.bounds.keys().collect(), &contexts),
+            // Doses are no measurements: one that is not believed cannot be left out.
+            (
+                "cohort.plausible",
+                self.cohort.plausible.keys().collect(),
+                &self.state.measurements.iter().chain(&contexts).cloned().collect(),
+            ),
         ] {
             if let Some(name) = settings.into_iter().find(|name| !list.contains(name)) {
                 return refuse(place, format!("{name} is not among {}", list.join(", ")));
@@ -479,7 +515,8 @@ impl Spec {
         if !(self.discount > 0.0 && self.discount < 1.0) {
             return refuse("discount", format!("{}; expected a number between 0 and 1", self.discount));
         }
-        if !(self.cohort.step > 0.0 && self.cohort.step.is_finite()) {
+        let step = self.cohort.step.value();
+        if !(step > 0.0 && step.is_finite()) {
             return refuse("cohort.step", format!("{}; expected a number above 0", self.cohort.step));
         }
         for (place, value) in [("dynamics.prior", self.dynamics.prior), ("dynamics.shrinkage", self.dynamics.shrinkage)]
@@ -618,5 +655,20 @@ mod tests {
         assert!(with("[action]\ncolumn = \"a\"\n").contains("either doses"));
         assert!(with("[action.edges]\nmax_dose_vaso = [1.0, 0.5, 2.0]\n").contains("rising"));
         assert!(with("[cohort.keep]\nage = [5.0, 1.0]\n").contains("empty"));
+        let leaking = with("[context]\nfields = [\"age\", \"mortality_90d\"]\n");
+        assert!(leaking.contains("context.fields") && leaking.contains("the outcome"), "{leaking}");
+        let leaking = with("[state]\nmeasurements = [\"HR\", \"mortality_90d\"]\n[state.columns]\n");
+        assert!(leaking.contains("state.measurements") && leaking.contains("the outcome"), "{leaking}");
+        assert!(reason("[table]\nstay = \"a\"\ntime = \"b\"\n[context]\nfields = [\"c\"]\n[state]\nmeasurements = [\"d\"]\n[action]\ncolumn = \"e\"\n[outcome]\nbad = 2\n").contains("outcome.column"));
+        assert!(with("[cohort.plausible]\nmax_dose_vaso = [0.0, 5.0]\n").contains("max_dose_vaso is not among"));
+        assert!(with("[table.codes.sex]\nM = 0\n").contains("sex is no column"));
+        let unit = with("[cohort]\nstep = \"2 fortnights\"\n");
+        assert!(unit.contains("line 3") && unit.contains("'fortnights'"), "{unit}");
+    }
+
+    #[test]
+    fn a_key_that_is_said_twice_is_named() {
+        let message = reason("[state.columns]\nHR = { lag = 1 }\n[state.columns.HR]\nlag = 2\n");
+        assert!(message.contains("line 3") && message.contains("'HR'"), "{message}");
     }
 }

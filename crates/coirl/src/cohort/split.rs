@@ -32,8 +32,13 @@ pub(super) fn split(stays: Vec<Stay>, shares: SplitSpec, seed: u64) -> Result<Pa
     let empty =
         [(shares.validation, n_validation), (shares.test, n_test)].iter().any(|&(share, n)| share > 0.0 && n == 0);
     if empty || n_validation + n_test >= patients.len() {
-        let found = format!("{} patients", patients.len());
-        return Err(Error::shape("split", "enough patients for train, validation and test", found));
+        let SplitSpec { train, validation, test } = shares;
+        let reason = format!(
+            "patients: {}, too few for shares of {train}, {validation} and {test}, for one part would be empty; give more patients, or say \
+             other shares under [split] (validation = 0 or test = 0 do without that part)",
+            patients.len()
+        );
+        return Err(Error::Spec { place: "split".into(), reason });
     }
     let largest = patients.iter().copied().max().unwrap_or_default() as usize;
     let mut part = vec![0_u8; largest + 1];

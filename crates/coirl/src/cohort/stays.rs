@@ -1,6 +1,7 @@
 //! From rows to stays: rows of a stay in the order of time, and the flow of stays that were left out, with the reason.
 
 use super::spec::{FilterSpec, Gaps, SameStep, Spec};
+use super::step_length::StepLength;
 use super::table::Table;
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -54,6 +55,13 @@ impl Flow {
 /// The stays that are kept.
 pub(super) fn assemble(table: &Table, spec: &Spec) -> Result<(Vec<Stay>, Flow)> {
     let filter = &spec.cohort;
+    if let (StepLength::Duration { written, .. }, false) = (&filter.step, table.is_dated()) {
+        let reason = format!(
+            "'{written}' divides dates, but the times in {} are numbers; give a number in their unit",
+            spec.table.time
+        );
+        return Err(Error::Spec { place: "cohort.step".into(), reason });
+    }
     let mut flow = Flow::default();
     let mut stays = grouped(table);
     flow.note("in the table", &stays);
@@ -115,7 +123,7 @@ pub(super) fn steps_between(table: &Table, filter: &FilterSpec, rows: &[u32]) ->
 
 /// The step of a row. Times that are a rounding error below a whole number of steps count as that number.
 fn number(table: &Table, filter: &FilterSpec, row: u32) -> i64 {
-    (table.times[row as usize] / filter.step + 1e-6).floor() as i64
+    (table.times[row as usize] / filter.step.value() + 1e-6).floor() as i64
 }
 
 fn within(x: f32, range: &[f64; 2]) -> bool {
@@ -159,18 +167,31 @@ fn one_row_per_step(table: &Table, filter: &FilterSpec, stay: &mut Stay) -> Resu
             (SameStep::Refuse, Some(column)) => {
                 let name = &table.names()[column];
                 let value = |row: u32| table.column(name).map_or(f32::NAN, |column| column[row as usize]);
-                return Err(Error::Cell {
-                    row: u64::from(last.max(row)) + 1,
-                    column: name.clone(),
-                    reason: format!(
-                        "{} in the same stay ({}) and step as row {}, where it is {}; two people under one id, or say \
+                let (first, second) = (last.min(row), last.max(row));
+                let [a, b] = [first, second].map(|row| table.time_in_words(row as usize));
+                let id = table.stays.name(stay.number);
+                let reason = if table.times[first as usize] == table.times[second as usize] {
+                    format!(
+                        "{} in the same stay ({id}) and step as row {}, where it is {}; two people under one id, or say \
                          same_step = \"first\" or \"last\" under [cohort]",
-                        value(last.max(row)),
-                        table.stays.name(stay.number),
-                        last.min(row) + 1,
-                        value(last.min(row)),
-                    ),
-                });
+                        value(second),
+                        first + 1,
+                        value(first),
+                    )
+                } else {
+                    format!(
+                        "{} at time {b}, in the same step of stay {id} as row {} at time {a}, where it is {}: a step is {} long and \
+                         the model has one row per step; give a shorter step, or say same_step = \"first\" or \"last\" under [cohort]",
+                        value(second),
+                        first + 1,
+                        value(first),
+                        match (&filter.step, table.is_dated()) {
+                            (StepLength::Number(x), true) => format!("{x} seconds"),
+                            (step, _) => step.to_string(),
+                        },
+                    )
+                };
+                return Err(Error::Cell { row: u64::from(second) + 1, column: name.clone(), reason });
             }
         }
     }

@@ -246,8 +246,9 @@ fn doubts_of_sample_size(effective: f64, settings: &AssessmentSettings) -> Optio
 fn doubts_of_mean_weight(mean: f64, settings: &AssessmentSettings) -> Option<String> {
     let most = settings.most_weight_bias;
     (!((mean - 1.0).abs() <= most)).then(|| {
+        let shown = if (1e-3..1e5).contains(&mean) { format!("{mean:.3}") } else { format!("{mean:.1e}") };
         format!(
-            "the mean weight is {mean:.3}, further from 1 than {most}: stays that the policy makes likely are missing from the record or \
+            "the mean weight is {shown}, further from 1 than {most}: stays that the policy makes likely are missing from the record or \
              the behaviour policy is wrong; soften the policy towards what was done, or shorten the stays"
         )
     })
