@@ -42,10 +42,10 @@ impl Axis {
     /// How far along the axis a number is, from 0 to 1 and beyond; nothing for what has no logarithm.
     pub(super) fn place(&self, x: f64) -> Option<f64> {
         let (x, least, most) = match self.kind {
-            Kind::Log if x <= 0.0 => return None,
             Kind::Log => (x.ln(), self.least.ln(), self.most.ln()),
             Kind::Linear | Kind::Percent => (x, self.least, self.most),
         };
+        // The logarithm of what is not positive is not finite.
         Some((x - least) / (most - least)).filter(|place| place.is_finite())
     }
 
