@@ -125,30 +125,34 @@ fn kept(path: &PathBuf, made_with: &MadeWith) -> Option<SeedCurves> {
 
 /// Which method is how far, and since when.
 #[derive(Default)]
-struct Clock(Mutex<BTreeMap<String, (Option<Instant>, f64, f64)>>);
+struct Clock(Mutex<BTreeMap<String, Lap>>);
+
+/// A method under way.
+struct Lap {
+    begun: Instant,
+    done: f64,
+    seconds: f64,
+}
 
 impl Clock {
-    /// Begins a method at zero and ends it at one.
+    /// Begins a method when it is first heard of; after its end the clock stands still.
     fn tell(&self, method: &str, done: f64) {
         let mut methods = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let entry = methods.entry(method.to_owned()).or_insert_with(|| (Some(Instant::now()), 0.0, 0.0));
-        entry.1 = done;
-        if let Some(begun) = entry.0 {
-            entry.2 = begun.elapsed().as_secs_f64();
-        }
-        if done >= 1.0 {
-            entry.0 = None;
+        let lap = methods.entry(method.to_owned()).or_insert_with(|| Lap { begun: Instant::now(), done, seconds: 0.0 });
+        if lap.done < 1.0 {
+            lap.done = done;
+            lap.seconds = lap.begun.elapsed().as_secs_f64();
         }
     }
 
     fn done(&self) -> u64 {
         let methods = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        methods.values().map(|(_, done, _)| (PARTS * done) as u64).sum()
+        methods.values().map(|lap| (PARTS * lap.done) as u64).sum()
     }
 
     fn seconds(&self) -> BTreeMap<String, f64> {
         let methods = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        methods.iter().map(|(name, (_, _, seconds))| (name.clone(), *seconds)).collect()
+        methods.iter().map(|(name, lap)| (name.clone(), lap.seconds)).collect()
     }
 }
 

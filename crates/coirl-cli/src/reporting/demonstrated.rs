@@ -25,6 +25,19 @@ fn paths(train: &Train) -> impl Iterator<Item = (&Context, &Trajectory)> {
     })
 }
 
+/// The steps in a state, and how often which action was shown instead of which.
+#[derive(Default)]
+struct StateSteps {
+    steps: usize,
+    otherwise: BTreeMap<(usize, usize), usize>,
+}
+
+impl StateSteps {
+    fn missed(&self) -> usize {
+        self.otherwise.values().sum()
+    }
+}
+
 /// How often the agent would have acted as it was shown, and the states in which it would most often not. Nothing where no single actions were seen.
 pub(crate) fn agreement(model: &Cmdp, fitted: &Fitted, train: &Train) -> Result<Option<Section>, Failure> {
     let contexts: Vec<Context> = paths(train).map(|(context, _)| context.clone()).collect();
@@ -38,25 +51,23 @@ pub(crate) fn agreement(model: &Cmdp, fitted: &Fitted, train: &Train) -> Result<
     let likeliest = |row: &[f64]| (1..row.len()).fold(0, |best, i| if row[i] > row[best] { i } else { best });
     let chosen: Vec<usize> = predictions.probabilities().chunks_exact(n_actions).map(likeliest).collect();
     let states = visits.iter().flat_map(|states| states.iter());
-    // Of every state: the steps in it, and how often which action was shown instead of which.
-    let mut of_states: BTreeMap<u32, (usize, BTreeMap<(usize, usize), usize>)> = BTreeMap::new();
+    let mut of_states: BTreeMap<u32, StateSteps> = BTreeMap::new();
     for (state, (&shown, &own)) in states.zip(taken.iter().zip(&chosen)) {
         let entry = of_states.entry(state.0).or_default();
-        entry.0 += 1;
+        entry.steps += 1;
         if shown as usize != own {
-            *entry.1.entry((shown as usize, own)).or_default() += 1;
+            *entry.otherwise.entry((shown as usize, own)).or_default() += 1;
         }
     }
-    let missed = |others: &BTreeMap<(usize, usize), usize>| others.values().sum::<usize>();
-    let mut order: Vec<_> = of_states.iter().filter(|(_, (_, others))| !others.is_empty()).collect();
-    order.sort_by(|a, b| missed(&b.1.1).cmp(&missed(&a.1.1)).then(a.0.cmp(b.0)));
-    let row = |(state, (steps, others)): &(&u32, &(usize, BTreeMap<(usize, usize), usize>))| {
-        let usual =
-            others.iter().max_by(|a, b| a.1.cmp(b.1).then(b.0.cmp(a.0))).map(|(pair, _)| *pair).unwrap_or_default();
+    let mut order: Vec<(&u32, &StateSteps)> = of_states.iter().filter(|(_, entry)| entry.missed() > 0).collect();
+    order.sort_by(|a, b| b.1.missed().cmp(&a.1.missed()).then(a.0.cmp(b.0)));
+    let row = |(state, entry): &(&u32, &StateSteps)| {
+        let usual = entry.otherwise.iter().max_by(|a, b| a.1.cmp(b.1).then(b.0.cmp(a.0))).map(|(pair, _)| *pair);
+        let (shown, own) = usual.unwrap_or_default();
         let name = |action: usize| name_of(&fitted.names.actions, action);
-        vec![state.to_string(), count(*steps), count(missed(others)), name(usual.0), name(usual.1)]
+        vec![state.to_string(), count(entry.steps), count(entry.missed()), name(shown), name(own)]
     };
-    let differing: usize = of_states.values().map(|(_, others)| missed(others)).sum();
+    let differing: usize = of_states.values().map(StateSteps::missed).sum();
     let share = 100.0 * (1.0 - differing as f64 / taken.len() as f64);
     let words = format!(
         "In {share:.1} % of the {} steps that were learned from, the agent would have done what was shown. It would have done something else in {} of {} states.",

@@ -98,7 +98,6 @@ fn median(mut values: Vec<f32>) -> Option<f32> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
 
     #[test]
     fn sentinels_are_told_from_long_tails() {

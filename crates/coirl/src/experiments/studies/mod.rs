@@ -159,8 +159,11 @@ impl Recorder for Told<'_> {
     }
 }
 
-/// What is measured of a score, by name.
-const SCORES: [(&str, fn(&Score) -> f64); 6] = [
+/// A number of a score, with its name.
+type Measure = (&'static str, fn(&Score) -> f64);
+
+/// What is measured of a score.
+const SCORES: [Measure; 6] = [
     ("value", |score| score.value_ratio),
     ("value above random", |score| score.relative_value),
     ("accuracy", |score| score.accuracy),
@@ -171,7 +174,7 @@ const SCORES: [(&str, fn(&Score) -> f64); 6] = [
 
 /// The curves of scores along something, named with a remark.
 fn score_curves(method: &str, remark: &str, scores: &[(f64, Score)]) -> Vec<Curve> {
-    let curve = |(measure, of): (&str, fn(&Score) -> f64)| {
+    let curve = |(measure, of): Measure| {
         Curve::new(method, format!("{measure}{remark}"), scores.iter().map(|(x, score)| (*x, of(score))))
     };
     SCORES.into_iter().map(curve).filter(|curve| !curve.points.is_empty()).collect()
