@@ -97,16 +97,37 @@ fn test() -> Outcome {
     require_component("clippy", &["clippy", "--version"])?;
     cargo(&["fmt", "--all", "--", "--check"])?;
     cargo(&["clippy", "--release", "--workspace", "--all-targets", "--", "--deny", "warnings"])?;
+    let mut tests = Command::new("cargo");
     if succeeds(Command::new("cargo").args(["nextest", "--version"])) {
-        cargo(&["nextest", "run", "--release", "--workspace", "--no-fail-fast"])?;
+        tests.args(["nextest", "run", "--release", "--workspace", "--no-fail-fast"]);
     } else {
-        cargo(&["test", "--release", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"])?;
+        tests.args(["test", "--release", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"]);
     }
+    if has_browser() {
+        tests.env("COIRL_REQUIRE_BROWSER", "1");
+    }
+    run(&mut tests)?;
     cargo(&["test", "--release", "--workspace", "--doc"])?;
     run(Command::new("cargo")
         .args(["doc", "--release", "--no-deps", "--package", "coirl"])
         .env("RUSTDOCFLAGS", "--deny warnings"))?;
     book::command_line(true)
+}
+
+/// Whether pages can be read in a real browser. Installs one where the system lets us; without one those tests are left out, and that is said.
+fn has_browser() -> bool {
+    let found = || succeeds(Command::new("chromium").arg("--version"));
+    if found() {
+        return true;
+    }
+    let apt = |arguments: &[&str]| run(Command::new("apt-get").args(arguments));
+    let installed =
+        apt(&["update", "-qq"]).and_then(|()| apt(&["install", "-y", "-qq", "--no-install-recommends", "chromium"]));
+    if installed.is_err() || !found() {
+        eprintln!("note: there is no chromium, and none could be installed; pages are not read in a browser");
+        return false;
+    }
+    true
 }
 
 /// Installs a component of the toolchain where it is missing.

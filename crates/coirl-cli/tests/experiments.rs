@@ -121,7 +121,8 @@ fn a_page_is_read_by_a_real_browser() {
     folder.coirl(&format!("experiment run driving-online {TINY} --out out --quiet")).success();
     folder.coirl("fit --shipped driving --steps 10 --out run --quiet").success();
     folder.coirl("report run --quiet").success();
-    for (page, figures) in [("out/report.html", 3), ("run/report.html", 1)] {
+    for (page, figures) in [("out/report.html", 3 + 4), ("run/report.html", 1)] {
+        // Three curves of the experiment and four scenes of the domains; the convergence of a run.
         let Some((dom, errors)) = in_browser(&folder.path(page)) else { return };
         assert!(errors.is_empty(), "{page}: {errors}");
         assert_eq!(dom.matches("<figure").count(), figures, "{page}");
@@ -143,7 +144,8 @@ fn what_is_given_is_used() {
     let drawn = run("", "drawn");
     assert_ne!(given["runs"], drawn["runs"]);
     // A mapping that everybody starts from explains everything from the start.
-    let known = run("--mapping mapping.csv --initial mapping.csv --contexts contexts.csv", "known");
+    folder.write("wanted.csv", "0.05,0,0.05\n0,0.4,0\n0.05,0.45,0\n");
+    let known = run("--mapping wanted.csv --initial wanted.csv --contexts contexts.csv", "known");
     for run in known["runs"].as_array().unwrap() {
         let value = run["curves"].as_array().unwrap().iter().find(|c| c["measure"] == "value").unwrap();
         assert!((value["points"][0][1].as_f64().unwrap() - 1.0).abs() < 1e-9, "{value}");
