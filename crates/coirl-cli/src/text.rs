@@ -67,6 +67,22 @@ pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
+/// Text that stays text in HTML and SVG.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in printable(text).chars() {
+        match c {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            '\'' => safe.push_str("&#39;"),
+            c => safe.push(c),
+        }
+    }
+    safe
+}
+
 /// What something is called; its number where it has no name.
 pub(crate) fn name_of(names: &[String], i: usize) -> String {
     names.get(i).cloned().unwrap_or_else(|| i.to_string())

@@ -1,6 +1,6 @@
 //! Shapes and text of an SVG drawing. Text enters escaped, numbers with two decimals, and every element is closed.
 
-use crate::text::printable;
+use crate::text::escaped;
 use std::fmt::Write;
 
 /// The font of the PNG, those of the same widths, and what there is.
@@ -177,20 +177,6 @@ pub(super) fn number(x: f64) -> String {
 /// The points of a polygon or of a line through them.
 pub(super) fn points(points: impl IntoIterator<Item = (f64, f64)>) -> String {
     points.into_iter().map(|(x, y)| format!("{},{}", number(x), number(y))).collect::<Vec<_>>().join(" ")
-}
-
-fn escaped(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for c in printable(text).chars() {
-        match c {
-            '&' => safe.push_str("&amp;"),
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            '"' => safe.push_str("&quot;"),
-            c => safe.push(c),
-        }
-    }
-    safe
 }
 
 #[cfg(test)]

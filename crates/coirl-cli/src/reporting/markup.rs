@@ -1,6 +1,6 @@
 //! Pieces of a page. Text enters escaped and every element is closed, so that no name in a file can become markup.
 
-use crate::text::{Tabular, printable};
+use crate::text::{Tabular, escaped};
 
 /// A well-formed piece.
 #[derive(Debug, Clone, Default)]
@@ -114,21 +114,6 @@ pub(super) fn column_header(name: &str) -> Markup {
 /// What may be wider than the page scrolls on its own, by keys as well.
 pub(super) fn framed(label: &str, content: Markup) -> Markup {
     element("div", &[("class", "wide"), ("role", "region"), ("tabindex", "0"), ("aria-label", label)], content)
-}
-
-fn escaped(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for c in printable(text).chars() {
-        match c {
-            '&' => safe.push_str("&amp;"),
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            '"' => safe.push_str("&quot;"),
-            '\'' => safe.push_str("&#39;"),
-            c => safe.push(c),
-        }
-    }
-    safe
 }
 
 #[cfg(test)]
