@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)] // a failed unwrap is a failed test
 
 use coirl::experiments::{Expected, Experiment, Given, Scale, SeedCurves, Study, Verdict};
+use coirl::learn::{Method, Neural};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -50,6 +51,16 @@ fn every_file_is_read_at_every_scale_and_says_itself_again() {
             }
         }
     }
+}
+
+#[test]
+fn the_scale_of_the_paper_has_its_model_and_its_network() {
+    let experiment = Experiment::read(&shipped()["patients"], Scale::Paper, &[]).unwrap();
+    let Study::Patients(study) = &experiment.study else { panic!("{:?}", experiment.study) };
+    assert_eq!((study.states, study.preset.as_str()), (Some(5000), "coirl-paper"));
+    let Method::Neural(network) = &experiment.methods[0].learner else { panic!("{:?}", experiment.methods[0]) };
+    assert!(network.architecture(7, 5005).n_parameters() > 340_000_000);
+    assert_eq!(*network, Neural::paper_patients());
 }
 
 #[test]

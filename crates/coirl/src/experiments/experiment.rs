@@ -83,6 +83,9 @@ pub struct Entrant {
     /// Left out of quick runs.
     #[serde(default, skip_serializing)]
     pub slow: bool,
+    /// How it learns at the paper's scale, where that is another way.
+    #[serde(default, skip_serializing)]
+    pub paper_learner: Option<Method>,
     /// What the paper reports: mean and standard deviation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paper: Option<(f64, f64)>,
@@ -168,8 +171,14 @@ impl Experiment {
         }
         let mut experiment: Self =
             toml::Value::Table(table).try_into().map_err(|error: toml::de::Error| refused("", &error))?;
-        if scale == Scale::Quick {
-            experiment.methods.retain(|entrant| !entrant.slow);
+        match scale {
+            Scale::Usual => {}
+            Scale::Quick => experiment.methods.retain(|entrant| !entrant.slow),
+            Scale::Paper => {
+                for entrant in &mut experiment.methods {
+                    entrant.learner = entrant.paper_learner.take().unwrap_or_else(|| entrant.learner.clone());
+                }
+            }
         }
         experiment.check()?;
         Ok(experiment)

@@ -21,12 +21,15 @@ pub struct Patients {
     /// States of the model; where nothing is said, as many as the table supports.
     #[serde(default)]
     pub states: Option<usize>,
-    /// Doses whose levels are the actions.
-    pub doses: Vec<String>,
+    /// The preset that the model is built by: one for the table of the AI Clinician, which is the one that is written.
+    #[serde(default = "usual_preset")]
+    pub preset: String,
 }
 
-/// The preset whose table is written.
-const PRESET: &str = "ai-clinician";
+fn usual_preset() -> String {
+    "ai-clinician".into()
+}
+
 /// Columns of a stay and its time there.
 const STAY: &str = "icustayid";
 const TIME: &str = "bloc";
@@ -35,9 +38,8 @@ impl Patients {
     pub(super) fn run(&self, methods: &[Entrant], run: &Run<'_>) -> Result<Vec<Curve>> {
         // One table for all seeds, as there is one of real patients; seeds split it anew.
         let synthetic = Synthetic { stays: self.stays, clinician: self.clinician, ..Synthetic::default() };
-        let mut spec = Spec::preset(PRESET)?;
+        let mut spec = Spec::preset(&self.preset)?;
         spec.state.clusters = self.states.or(spec.state.clusters);
-        spec.action.doses.clone_from(&self.doses);
         spec.check()?;
         let table = table(&synthetic, &spec)?;
         let cohort = build(&table, &spec, run.seed, |_| match (run.watcher)("building", 0.0) {
@@ -103,17 +105,18 @@ mod tests {
 
     #[test]
     fn a_table_is_what_its_spec_reads() -> Result<()> {
-        let spec = Spec::preset(PRESET)?;
-        assert_eq!((spec.table.stay.as_str(), spec.table.time.as_str()), (STAY, TIME));
         let synthetic = Synthetic { stays: 20, ..Synthetic::default() };
-        let table = table(&synthetic, &spec)?;
-        assert_eq!(table.n_stays(), 20);
         let mut rows = 0;
         synthetic.generate(|stay| {
             rows += stay.rows.len();
             ControlFlow::Continue(())
         })?;
-        assert_eq!(table.n_rows(), rows);
+        for preset in ["ai-clinician", "coirl-paper"] {
+            let spec = Spec::preset(preset)?;
+            assert_eq!((spec.table.stay.as_str(), spec.table.time.as_str()), (STAY, TIME), "{preset}");
+            let table = table(&synthetic, &spec)?;
+            assert_eq!((table.n_stays(), table.n_rows()), (20, rows), "{preset}");
+        }
         Ok(())
     }
 }
