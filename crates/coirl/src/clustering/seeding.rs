@@ -22,6 +22,8 @@ const ROWS_PER_CENTRE: usize = 400;
 const JUDGES: usize = 4;
 /// Of fewer rows than this every one judges.
 const FEW: usize = 50_000;
+/// Of fewer rows per centre as well, a part of them would say too little; and there are twice as many candidates.
+const FEW_PER_CENTRE: usize = 55;
 /// Rows per task.
 const BLOCK: usize = 1024;
 
@@ -122,7 +124,13 @@ impl Draw {
         rng: &mut impl Rng,
         tell: &mut dyn FnMut(usize) -> ControlFlow<()>,
     ) -> Result<Vec<u32>> {
-        let candidates = CANDIDATES.min(2 + (number as f64).ln() as usize);
+        let n_rows = self.sampled.len();
+        let few_per_centre = n_rows < number.saturating_mul(FEW_PER_CENTRE);
+        let judges = if n_rows < FEW || few_per_centre { 1 } else { JUDGES };
+        let candidates = match few_per_centre && n_rows >= FEW {
+            true => 2 * CANDIDATES,
+            false => CANDIDATES.min(2 + (number as f64).ln() as usize),
+        };
         self.take(rng.random_range(0..self.sampled.len()) as u32);
         while self.centres.len() < number {
             let total: f64 = self.blocks.iter().map(|block| block.total).sum();
@@ -130,7 +138,7 @@ impl Draw {
                 break;
             }
             let drawn: Vec<u32> = (0..candidates).map(|_| self.draw(total, rng)).collect();
-            let gains = self.gains(&drawn);
+            let gains: Vec<f64> = drawn.chunks(CANDIDATES).flat_map(|some| self.gains(some, judges)).collect();
             let better = |best: usize, new: usize| if gains[new] > gains[best] { new } else { best };
             let best = (0..candidates).fold(0, better);
             self.take(drawn[best]);
@@ -161,8 +169,8 @@ impl Draw {
         centres.map(|centre| shrunk * distance(centre)).collect()
     }
 
-    /// By how much each candidate would lower Σ D² over the rows that judge.
-    fn gains(&mut self, candidates: &[u32]) -> [f64; CANDIDATES] {
+    /// By how much each candidate would lower Σ D² over the rows that judge: one in `judges`.
+    fn gains(&mut self, candidates: &[u32], judges: usize) -> [f64; CANDIDATES] {
         let mut coordinates = vec![[0.0; CANDIDATES]; self.width];
         for lane in 0..CANDIDATES {
             let row = self.row(candidates[lane.min(candidates.len() - 1)]);
@@ -173,7 +181,6 @@ impl Draw {
             measure(centre, &[0], &coordinates, |_, squares| least = squares.into_iter().fold(least, f32::min));
             least
         });
-        let judges = if self.sampled.len() < FEW { 1 } else { JUDGES };
         let (start, values) = (self.centres.len() % judges, &self.values);
         let gains: Vec<[f64; CANDIDATES]> = self
             .blocks
