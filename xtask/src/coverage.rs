@@ -21,7 +21,7 @@ struct Tally {
 }
 
 pub(crate) fn measure(repetitions: u64, stays: u64, resamples: u64) -> Outcome {
-    cargo(&["build", "--release", "--package", "coirl-cli"])?;
+    cargo(&["build", "--release", "--workspace", "--bin", "coirl"])?;
     let folder = root().join("target").join("coverage");
     let mut tallies: [Tally; ESTIMATES.len()] = Default::default();
     let mut truths = Vec::new();
@@ -75,7 +75,7 @@ fn scores(folder: &Path, seed: u64, stays: u64, resamples: u64) -> Outcome<Value
     let learner = ["--method", "adaptive", "--batch-size", "32", "--steps", "100", "--seed", &seed];
     coirl(&folder, &[&["fit", "cohort", "--out", "run"], &learner[..]].concat())?;
     // The truth is that of all test patients, as the estimate is.
-    let all = ["--true-patients", &stays, "--off-policy-resamples", &resamples, "--resamples", "2"];
+    let all = ["--true-patients", &stays, "--off-policy-resamples", &resamples, "--resamples", "2", "--fitted-q-alone"];
     let text = coirl(&folder, &[&["cohort", "score", "run", "--json", "--seed", &seed], &all[..]].concat())?;
     let scores = serde_json::from_str(&text).map_err(|error| format!("coirl cohort score: {error}"))?;
     fs::write(&kept, text).map_err(|error| format!("{}: {error}", kept.display()))?;

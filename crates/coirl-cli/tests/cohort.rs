@@ -74,6 +74,13 @@ fn a_table_becomes_a_model_a_mapping_and_a_score() {
         assert!(run["truth"]["policy"]["value"].as_f64().is_some());
     }
     assert!(scored["off_policy"]["recorded"]["value"].as_f64().unwrap() > 0.5);
+    // A hundred stays cannot say what a policy would have reached; whoever insists gets a number.
+    let fitted_q = |scored: &Value| scored["off_policy"]["policies"][0][1]["fitted_q"]["status"].clone();
+    assert_eq!(fitted_q(&scored), "refused");
+    let insisted = json(
+        folder.coirl("cohort score majority --fitted-q-alone --resamples 2 --off-policy-resamples 2 --true-patients 2 --json -q").success(),
+    );
+    assert_eq!(fitted_q(&insisted), "estimated");
     let shown = text(
         folder.coirl("cohort score majority --resamples 20 --off-policy-resamples 4 --true-patients 5 -q").success(),
     );

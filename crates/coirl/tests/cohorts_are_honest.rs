@@ -509,7 +509,7 @@ fn an_exam_agrees_with_counting_by_hand_and_with_the_truth() -> Result<()> {
         true_patients: 40,
         assessment: AssessmentSettings {
             resampling: Resampling { resamples: 4, ..Resampling::default() },
-            ..AssessmentSettings::default()
+            ..ExamSettings::default().assessment
         },
         ..ExamSettings::default()
     };
@@ -540,6 +540,11 @@ fn an_exam_agrees_with_counting_by_hand_and_with_the_truth() -> Result<()> {
     let survived = cohort.test.stays().iter().filter(|stay| stay.bad_end == Some(false)).count();
     assert!((off_policy.recorded.value - survived as f64 / cohort.test.stays().len() as f64).abs() < 1e-12);
     assert_eq!(off_policy.policies.len(), 4);
+    // Fitted states: where weights are refused, nothing is given.
+    for (name, assessment) in &off_policy.policies {
+        let weights = assessment.weighted_doubly_robust.value().is_some();
+        assert!(weights || assessment.fitted_q.value().is_none(), "{name}");
+    }
     Ok(())
 }
 

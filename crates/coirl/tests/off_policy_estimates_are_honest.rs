@@ -417,6 +417,11 @@ fn refusals_fire_and_say_why() {
     assert!(outcomes(&fine).iter().all(|outcome| outcome.value().is_some()) && fine.warnings.is_empty());
 
     let (few, even, scored) = drugs(60, 1);
+    let together = AssessmentSettings { fitted_q_alone: false, ..AssessmentSettings::default() };
+    let with_weights = assess(&few, &even, &scored, &together).unwrap();
+    assert!(reason(&with_weights.fitted_q).contains("nothing can contradict"));
+    assert!(reason(&with_weights.fitted_q).contains("effective stays"));
+    assert_eq!(assess(&record, &behaviour, &drugs(300, 1).2, &together).unwrap(), fine);
     let few = assess(&few, &even, &scored, &AssessmentSettings::default()).unwrap();
     assert!(reason(&few.weighted).contains("effective stays"));
     assert!(reason(&few.weighted_doubly_robust).contains("effective stays"));

@@ -329,7 +329,7 @@ pub(crate) fn reservations(off_policy: &OffPolicy) -> Vec<(&'static str, String)
     let others = [
         ("behaviour", behaviour),
         ("unseen", "share of a policy on actions that were never recorded in their state; FQE takes them to be as good as what was done".into()),
-        ("FQE", "takes states to be Markov; what is not in the table is not seen".into()),
+        ("FQE", "takes states to be Markov; what is not in the table is not seen. Refused with the weights that could contradict it, unless asked for by --fitted-q-alone".into()),
         ("intervals", "resample patients: they show spread, not what was never recorded".into()),
     ];
     off_policy.policies.iter().filter_map(refused).chain(others).collect()

@@ -30,6 +30,9 @@ pub(crate) struct ExamArgs {
     /// Effective stays below which importance weights are refused
     #[arg(long, value_name = "N", default_value_t = AssessmentSettings::default().least_effective_sample_size, allow_negative_numbers = true)]
     least_effective: f64,
+    /// Show fitted Q evaluation even where importance weights are refused; it was wrong in every such table whose truth is known
+    #[arg(long)]
+    fitted_q_alone: bool,
     /// Share of the clinicians' behaviour that is mixed into the policy
     #[arg(long, value_name = "SHARE", default_value_t = ExamSettings::default().softness, allow_negative_numbers = true)]
     softness: f64,
@@ -60,6 +63,7 @@ impl ExamArgs {
             },
             assessment: AssessmentSettings {
                 least_effective_sample_size: self.least_effective,
+                fitted_q_alone: self.fitted_q_alone,
                 resampling: Resampling { resamples: self.off_policy_resamples, seed, ..Resampling::default() },
                 ..defaults.assessment
             },

@@ -49,8 +49,10 @@ impl Default for ExamSettings {
         Self {
             resampling: Resampling::default(),
             behaviour: BehaviourSettings::default(),
-            // Survival to a hundredth of a per cent; at discount one sweeps settle slowly.
+            // Survival to a hundredth of a per cent; at discount one sweeps settle slowly. States are fitted, and over fifty tables fitted Q
+            // evaluation never held the truth where weights were refused (docs/off-policy.md).
             assessment: AssessmentSettings {
+                fitted_q_alone: false,
                 fitted_q: FittedQSettings { tolerance: 1e-5, ..FittedQSettings::default() },
                 ..AssessmentSettings::default()
             },

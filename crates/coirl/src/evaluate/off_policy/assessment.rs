@@ -3,7 +3,8 @@
 //! Importance weights mislead long before they fail: with few effective stays their mean is that of a handful of patients, and its bootstrap
 //! interval knows nothing of the stays that are missing. Every estimator that rests on them is therefore refused below an effective
 //! sample size, where the mean weight is far from its expectation of 1, or where the behaviour policy they divide by is not calibrated; every estimator that uses Q, where its sweeps did not settle. All are refused
-//! where too much of the policy was never tried: weights leave such actions out, Q makes them up. Intervals resample patients, fit Q again for each resample (starting from the values of the whole
+//! where too much of the policy was never tried: weights leave such actions out, Q makes them up. Where states were fitted to the table, Q is
+//! refused together with the weights that could contradict it. Intervals resample patients, fit Q again for each resample (starting from the values of the whole
 //! record) and keep the behaviour policy as it is; they show spread, not bias. Cost: fits of Q for every fold and resample.
 
 use super::behaviour::Behaviour;
@@ -33,6 +34,9 @@ pub struct AssessmentSettings {
     pub warn_unseen: f64,
     /// Largest importance weight; none for no cap. A cap trades variance for a bias towards what was done.
     pub weight_cap: Option<f64>,
+    /// Whether fitted Q evaluation may be given where every estimator that could contradict it is refused. It needs no weights, but states that
+    /// are Markov; where they were fitted to a table, nothing in that table shows when they are not.
+    pub fitted_q_alone: bool,
     /// Fitted Q evaluation.
     pub fitted_q: FittedQSettings,
     /// How patients are resampled. Its seed also deals the folds.
@@ -48,6 +52,7 @@ impl Default for AssessmentSettings {
             most_unseen: 0.1,
             warn_unseen: 0.01,
             weight_cap: None,
+            fitted_q_alone: true,
             fitted_q: FittedQSettings::default(),
             resampling: Resampling { resamples: 200, ..Resampling::default() },
         }
@@ -203,7 +208,8 @@ pub fn assess(
     .into_iter()
     .flatten()
     .collect();
-    let of_fit: Vec<String> = [support, doubts_of_sweeps(&fit.sweeps)].into_iter().flatten().collect();
+    let alone = (!settings.fitted_q_alone).then(|| doubts_of_standing_alone(&of_weights)).flatten();
+    let of_fit: Vec<String> = [support.or(alone), doubts_of_sweeps(&fit.sweeps)].into_iter().flatten().collect();
     let of_both: Vec<String> = of_weights.iter().cloned().chain(doubts_of_sweeps(&fit.sweeps)).collect();
     let [plain, weighted, per_decision, q, doubly_robust, weighted_doubly_robust] = estimates;
     Ok(Assessment {
@@ -272,6 +278,15 @@ fn doubts_of_support(unseen: f64, settings: &AssessmentSettings) -> Option<Strin
              coarser states",
             100.0 * unseen,
             100.0 * most
+        )
+    })
+}
+
+fn doubts_of_standing_alone(of_weights: &[String]) -> Option<String> {
+    (!of_weights.is_empty()).then(|| {
+        format!(
+            "nothing can contradict fitted Q evaluation here, which is confident and wrong where fitted states merge conditions: {}",
+            of_weights.join("; ")
         )
     })
 }
