@@ -42,7 +42,8 @@ fn every_file_is_read_at_every_scale_and_says_itself_again() {
         let experiment = Experiment::read(text, Scale::Usual, &[]).unwrap();
         let known = |method: &str| {
             experiment.methods.iter().any(|entrant| entrant.name == method)
-                || ["one policy for everybody", "random", "one action everywhere"].contains(&method)
+                || ["one policy for everybody", "random", "one action everywhere", "policy improvement, value lost"]
+                    .contains(&method)
         };
         for check in experiment.claims.iter().flat_map(|claim| &claim.checks) {
             assert!(known(&check.method), "{name}: {}", check.method);

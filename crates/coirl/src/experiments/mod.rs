@@ -16,5 +16,5 @@ pub use claims::{Check, Claim, Expected, Found, Judged, Verdict};
 pub use clinicians::mapping_of_clinicians;
 pub use curves::{Curve, MeanCurve, Point, SeedCurves, over_seeds};
 pub use experiment::{Axis, Entrant, Experiment, Given, Picture, Scale, Watcher};
-pub use studies::{Grid, Guarantees, Interactive, Offline, Online, Patients, Study};
+pub use studies::{Guarantees, Interactive, Offline, Online, Patients, RunTime, Study};
 pub use world::{Place, Seen, Subject, World, Yardsticks};

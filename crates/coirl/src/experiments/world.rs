@@ -131,6 +131,11 @@ impl World {
         self.drawn(n, 2 * seed)
     }
 
+    /// Subjects that nobody has learned from.
+    pub fn test_subjects(&self, n: usize, seed: u64) -> Result<Vec<Subject>> {
+        self.drawn(n, 2 * seed + 1)
+    }
+
     fn drawn(&self, n: usize, seed: u64) -> Result<Vec<Subject>> {
         if matches!(self.place, Place::Sepsis | Place::SepsisThreshold) {
             let subject =
@@ -178,7 +183,7 @@ impl World {
 
     /// An examination in contexts that nobody has learned from.
     pub fn examination(&self, n: usize, seed: u64) -> Result<Examination<'_>> {
-        self.examination_on(&self.drawn(n, 2 * seed + 1)?)
+        self.examination_on(&self.test_subjects(n, seed)?)
     }
 
     /// An examination in these contexts.

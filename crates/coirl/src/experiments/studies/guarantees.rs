@@ -1,14 +1,16 @@
 //! What theorems promise, and what happens: the bound that a run's certificate states beside what it bounds, by the number of contexts, steps or
-//! questions. Methods that ask an expert are bounded in their mistakes, the others in their loss.
+//! questions. Methods that ask an expert are bounded in their mistakes, the others in their loss, and transfer by policy improvement in the value
+//! that it loses in any state.
 
 use super::{Run, Told};
 use crate::demos::SimulatedExpert;
 use crate::error::Result;
 use crate::experiments::curves::Curve;
 use crate::experiments::experiment::Entrant;
-use crate::experiments::world::{Place, Seen};
+use crate::experiments::world::{Place, Seen, Subject, World};
 use crate::learn::{Method, Problem, Watch, fit};
 use crate::model::Context;
+use crate::transfer::Transfer;
 use serde::{Deserialize, Serialize};
 
 /// Settings of a study of guarantees.
@@ -21,7 +23,13 @@ pub struct Guarantees {
     pub contexts: Vec<usize>,
     /// What the expert lets pass, of the value scaled by (1 − γ)/k.
     pub tolerance: f64,
+    /// New contexts that policies are transferred to from the true mapping's, none for no transfer.
+    #[serde(default)]
+    pub transfer_to: usize,
 }
+
+/// What transfer is called among the methods.
+const TRANSFER: &str = "policy improvement, value lost";
 
 impl Guarantees {
     pub(super) fn run(&self, methods: &[Entrant], run: &Run<'_>) -> Result<Vec<Curve>> {
@@ -31,7 +39,7 @@ impl Guarantees {
         let subjects = run.subjects(&world, most)?;
         let tolerance = self.tolerance * model.n_features() as f64 / (1.0 - model.criterion().discount());
         let expert = SimulatedExpert::new(model, world.linear_truth()?.clone(), tolerance, run.seed)?;
-        run.each(methods, |entrant| {
+        let mut curves = run.each(methods, |entrant| {
             let (mut measured, mut bounds, mut shares) = (Vec::new(), Vec::new(), Vec::new());
             for &n in &self.contexts {
                 let asks = matches!(
@@ -64,6 +72,40 @@ impl Guarantees {
                 Curve::new(&entrant.name, "bound", bounds),
                 Curve::new(&entrant.name, "share of the bound", shares),
             ])
-        })
+        })?;
+        curves.extend(self.transfer(&world, &subjects, run)?);
+        Ok(curves)
+    }
+
+    /// The largest loss of transferred policies beside its bound, in the context where it comes nearest to it.
+    fn transfer(&self, world: &World, known: &[Subject], run: &Run<'_>) -> Result<Vec<Curve>> {
+        if self.transfer_to == 0 {
+            return Ok(Vec::new());
+        }
+        let new = world.test_subjects(self.transfer_to, run.seed)?;
+        let (mut measured, mut bounds, mut shares) = (Vec::new(), Vec::new(), Vec::new());
+        for &n in &self.contexts {
+            let contexts: Vec<Context> = known[..n].iter().map(|subject| subject.context.clone()).collect();
+            let mut transfer = Transfer::new(world.model(), world.linear_truth()?.clone())?;
+            transfer.learn(&contexts)?;
+            let mut worst = (0.0, f64::INFINITY);
+            for Subject { context, .. } in &new {
+                let found = transfer.transfer(context, None)?;
+                let lost = transfer.realised_gap(context, &found.values)?.largest;
+                let bound = transfer.bound(context)?.bound;
+                if lost / bound >= worst.0 / worst.1 {
+                    worst = (lost, bound);
+                }
+            }
+            measured.push((n as f64, worst.0));
+            bounds.push((n as f64, worst.1));
+            shares.push((n as f64, worst.0 / worst.1));
+            run.tell(TRANSFER, shares.len() as f64 / self.contexts.len() as f64)?;
+        }
+        Ok(vec![
+            Curve::new(TRANSFER, "measured", measured),
+            Curve::new(TRANSFER, "bound", bounds),
+            Curve::new(TRANSFER, "share of the bound", shares),
+        ])
     }
 }

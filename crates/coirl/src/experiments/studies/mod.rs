@@ -1,18 +1,18 @@
 //! What can be studied: each study runs all methods with one seed and returns curves.
 
-mod grid;
 mod guarantees;
 mod interactive;
 mod offline;
 mod online;
 mod patients;
+mod run_time;
 
-pub use grid::Grid;
 pub use guarantees::Guarantees;
 pub use interactive::Interactive;
 pub use offline::Offline;
 pub use online::Online;
 pub use patients::Patients;
+pub use run_time::RunTime;
 
 use super::curves::Curve;
 use super::experiment::{Entrant, Given, Watcher};
@@ -29,7 +29,7 @@ use std::ops::ControlFlow;
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Study {
     /// What an iteration costs, and what it brings, by the number of contexts.
-    Grid(Grid),
+    RunTime(RunTime),
     /// Contexts come one by one, and each shows its expert.
     Online(Online),
     /// Contexts come one by one, and an expert shows something where the agent does badly.
@@ -46,7 +46,7 @@ impl Study {
     /// Where it takes place; a table of patients is in no model of its own.
     pub fn place(&self) -> Option<Place> {
         match self {
-            Study::Grid(study) => Some(study.place),
+            Study::RunTime(study) => Some(study.place),
             Study::Online(study) => Some(study.place),
             Study::Interactive(study) => Some(study.place),
             Study::Offline(study) => Some(study.place),
@@ -62,7 +62,7 @@ impl Study {
 
     pub(super) fn check(&self) -> Result<()> {
         match self {
-            Study::Grid(study) => counts("study.contexts", &study.contexts),
+            Study::RunTime(study) => counts("study.contexts", &study.contexts),
             Study::Online(study) => counts("study.contexts", &[study.contexts, study.test_contexts]),
             Study::Interactive(study) => counts("study.contexts", &[study.contexts, study.test_contexts]),
             Study::Offline(study) => counts("study.contexts", &study.contexts),
@@ -82,7 +82,7 @@ impl Study {
     ) -> Result<Vec<Curve>> {
         let run = Run { number, seed, given, watcher };
         match self {
-            Study::Grid(study) => study.run(methods, &run),
+            Study::RunTime(study) => study.run(methods, &run),
             Study::Online(study) => study.run(methods, &run),
             Study::Interactive(study) => study.run(methods, &run),
             Study::Offline(study) => study.run(methods, &run),

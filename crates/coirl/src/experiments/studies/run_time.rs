@@ -14,7 +14,7 @@ use std::ops::ControlFlow;
 /// Settings of a study of run-times.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Grid {
+pub struct RunTime {
     /// Where.
     pub place: Place,
     /// Numbers of contexts to learn from.
@@ -25,7 +25,7 @@ pub struct Grid {
     pub every: u64,
 }
 
-impl Grid {
+impl RunTime {
     pub(super) fn run(&self, methods: &[Entrant], run: &Run<'_>) -> Result<Vec<Curve>> {
         let world = run.world(self.place)?;
         let examination = world.examination(self.test_contexts, run.seed)?;
