@@ -21,7 +21,7 @@ Written by `cargo xtask book` from `--help` of every command; `cargo xtask test`
 
 /// Writes the page, or fails where it is not what would be written.
 pub(crate) fn command_line(check: bool) -> Outcome {
-    cargo(&["build", "--release", "--package", "coirl-cli"])?;
+    cargo(&["build", "--release", "--workspace", "--bin", "coirl"])?;
     let mut page = HEAD.to_owned();
     section(&mut page, &mut Vec::new())?;
     let path = root().join(PAGE);

@@ -2,6 +2,7 @@
 
 mod book;
 mod coverage;
+mod python;
 mod sepsis;
 
 use clap::{Parser, Subcommand};
@@ -26,6 +27,8 @@ enum Task {
         #[arg(long)]
         check: bool,
     },
+    /// Builds the Python wheel into target/wheels.
+    Wheel,
     /// Makes the data of the sepsis simulator again from the package that publishes them, and compares.
     SepsisData {
         /// Write them to where they ship.
@@ -74,6 +77,7 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().task {
         Task::Test => test(),
         Task::Book { check } => book::command_line(check),
+        Task::Wheel => python::wheel().map(drop),
         Task::SepsisData { write } => sepsis::data(write),
         Task::BenchPeers { write, seed, only } => bench_peers(write, seed, only),
         Task::BenchKmeans { rows, clusters, seeds } => bench_kmeans(rows, &clusters, seeds),
@@ -91,7 +95,7 @@ fn main() -> ExitCode {
 type Outcome<T = ()> = Result<T, String>;
 
 /// Formatting, lints, unit, integration and documentation tests: all in the release profile, so that the command line,
-/// the tests and the benchmarks share their builds. Last, whether the book says what the commands say.
+/// the tests, the benchmarks and the wheel share their builds. Then whether the book says what the commands say, and the Python package.
 fn test() -> Outcome {
     require_component("rustfmt", &["fmt", "--version"])?;
     require_component("clippy", &["clippy", "--version"])?;
@@ -111,7 +115,8 @@ fn test() -> Outcome {
     run(Command::new("cargo")
         .args(["doc", "--release", "--no-deps", "--package", "coirl"])
         .env("RUSTDOCFLAGS", "--deny warnings"))?;
-    book::command_line(true)
+    book::command_line(true)?;
+    python::test()
 }
 
 /// Whether pages can be read in a real browser. Installs one where the system lets us; without one those tests are left out, and that is said.
@@ -138,18 +143,8 @@ fn require_component(name: &str, probe: &[&str]) -> Outcome {
     run(Command::new("rustup").args(["component", "add", name]))
 }
 
-/// The interpreter of the virtual environment that the peers are installed into.
-fn peers_python() -> Outcome<PathBuf> {
-    let environment = root().join("target").join("peers");
-    let python = environment.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" });
-    if !python.exists() {
-        run(Command::new("python3").arg("-m").arg("venv").arg(&environment))?;
-    }
-    Ok(python)
-}
-
 fn bench_kmeans(rows: usize, clusters: &str, seeds: usize) -> Outcome {
-    let python = peers_python()?;
+    let python = python::environment("peers")?;
     run(Command::new(&python).args(["-m", "pip", "install", "--quiet", "scikit-learn==1.9.1", "numpy"]))?;
     let mut bench = Command::new("cargo");
     bench.args(["bench", "--package", "coirl", "--bench", "kmeans", "--", "--clusters", clusters]);
@@ -159,7 +154,7 @@ fn bench_kmeans(rows: usize, clusters: &str, seeds: usize) -> Outcome {
 
 fn bench_peers(write: bool, seed: Option<u64>, only: Option<String>) -> Outcome {
     let root = root();
-    let python = peers_python()?;
+    let python = python::environment("peers")?;
     let requirements = root.join("crates/coirl/benches/peers-requirements.txt");
     let pip = |arguments: &[&str]| {
         run(Command::new(&python)

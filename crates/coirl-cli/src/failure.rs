@@ -2,7 +2,6 @@
 
 use std::io::{self, Write};
 use std::path::Path;
-use std::process::ExitCode;
 
 /// A command that ran to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,11 +15,11 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
-    pub(crate) fn code(self) -> ExitCode {
+    pub(crate) fn code(self) -> u8 {
         match self {
-            Outcome::Done => ExitCode::SUCCESS,
-            Outcome::NotConverged => ExitCode::from(3),
-            Outcome::Interrupted => ExitCode::from(130),
+            Outcome::Done => 0,
+            Outcome::NotConverged => 3,
+            Outcome::Interrupted => 130,
         }
     }
 }
@@ -47,9 +46,9 @@ impl Failure {
     }
 
     /// Writes the line and gives the exit code.
-    pub(crate) fn report(self) -> ExitCode {
+    pub(crate) fn report(self) -> u8 {
         let (message, help, code) = match self {
-            Failure::BrokenPipe => return ExitCode::SUCCESS,
+            Failure::BrokenPipe => return 0,
             Failure::Usage(message) => (message, None, 2),
             Failure::Refused { message, help } => (message, help, 1),
         };
@@ -61,7 +60,7 @@ impl Failure {
         if let Some(help) = help {
             let _ = writeln!(stderr, "{green}help:{green:#} {}", one_line(&help));
         }
-        ExitCode::from(code)
+        code
     }
 }
 

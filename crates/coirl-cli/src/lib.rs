@@ -26,18 +26,29 @@ mod text;
 use arguments::Cli;
 use clap::Parser;
 use failure::{Failure, Outcome};
-use std::process::ExitCode;
+use std::ffi::OsString;
 
-fn main() -> ExitCode {
-    let cli = Cli::parse();
-    match run(cli) {
+/// Runs the command of these arguments, the name of the program first, and gives its exit code.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(usage) => {
+            // With nobody to read it there is nothing left to say.
+            let _ = usage.print();
+            return u8::from(usage.use_stderr()) * WRONG_USAGE;
+        }
+    };
+    match in_own_threads(cli) {
         Ok(outcome) => outcome.code(),
         Err(failure) => failure.report(),
     }
 }
 
+/// What parsers exit with.
+const WRONG_USAGE: u8 = 2;
+
 /// Runs the command on its own pool of threads, so that `--threads` holds for everything below.
-fn run(cli: Cli) -> Result<Outcome, Failure> {
+fn in_own_threads(cli: Cli) -> Result<Outcome, Failure> {
     let mut pool = rayon::ThreadPoolBuilder::new();
     if let Some(threads) = cli.global.threads {
         pool = pool.num_threads(threads as usize);

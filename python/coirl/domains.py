@@ -1,0 +1,73 @@
+"""Models that ship with the library."""
+
+from __future__ import annotations
+
+from . import _coirl
+from ._arrays import Floats, Integers, count, number
+from .model import ContextualMDP
+
+__all__ = ["driving", "driving_mapping", "garnet", "grid", "sepsis", "sepsis_mapping", "sepsis_patients"]
+
+
+def grid(width: int = 3, height: int = 4, discount: float = 0.9) -> ContextualMDP:
+    """The paper's cyclic grid world: one feature per cell, moves that wrap around."""
+    return ContextualMDP._of(_coirl.grid(count("width", width), count("height", height), number("discount", discount)))
+
+
+def driving(actions: int = 3, polarity: str = "code", discount: float = 0.9) -> ContextualMDP:
+    """The driving simulator: speed, collisions and staying on the road; contexts are three priorities on the simplex.
+
+    ``actions`` are 3 as in the published code or 2 as in the paper; ``polarity`` says whether features show what happens (``"code"``) or what does
+    not (``"paper"``).
+    """
+    return ContextualMDP._of(_coirl.driving(count("actions", actions), polarity, number("discount", discount)))
+
+
+def driving_mapping(interactive: bool = False) -> Floats:
+    """W* of the paper's driving experiments ``[3, 3]``: online, or interactive."""
+    return _coirl.known_mappings("driving-interactive" if interactive else "driving")
+
+
+def sepsis(inadmissible: str = "unknown", dynamics: str = "shared", discount: float = 0.9) -> ContextualMDP:
+    """Treatment of sepsis on published aggregates (ICU-Sepsis): 716 states, 25 actions, 42 features, contexts of 7 fields. Research
+    software, not for clinical use.
+
+    ``inadmissible`` actions lead to a state *unknown*, or are ``"masked"``; ``dynamics`` are ``"shared"``, a ``"mixture"`` or ``"clusters"``.
+    """
+    return ContextualMDP._of(_coirl.sepsis(inadmissible, dynamics, number("discount", discount)))
+
+
+def sepsis_mapping() -> Floats:
+    """W* of the linear sepsis experiments ``[7, 42]``."""
+    return _coirl.known_mappings("sepsis")
+
+
+def sepsis_patients(n: int, seed: int = 0) -> tuple[Floats, Integers]:
+    """Simulated patients: contexts ``[n, 7]`` and the states in which their stays begin ``[n]``, drawn together."""
+    return _coirl.sepsis_patients(count("n", n), count("seed", seed))
+
+
+def garnet(
+    n_states: int = 100,
+    n_actions: int = 4,
+    *,
+    n_successors: int = 5,
+    n_features: int = 5,
+    n_kernels: int = 1,
+    admissible: float = 1.0,
+    discount: float = 0.9,
+    seed: int = 0,
+) -> ContextualMDP:
+    """A random model, for tests and benchmarks; with several kernels a mixture."""
+    return ContextualMDP._of(
+        _coirl.garnet(
+            count("n_states", n_states),
+            count("n_actions", n_actions),
+            count("n_successors", n_successors),
+            count("n_features", n_features),
+            count("n_kernels", n_kernels),
+            number("admissible", admissible),
+            number("discount", discount),
+            count("seed", seed),
+        )
+    )

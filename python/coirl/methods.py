@@ -1,0 +1,326 @@
+"""The methods that learn a mapping from context to reward."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from . import _coirl
+from ._codecs import BATCH, EVOLUTION_STEP, GRADIENT, HIDDEN, OBJECTIVE, OPTIMISER, PERTURBATION, PLAIN, STEP_SIZE, Codec
+from .demonstrations import Demonstrations
+from .learners import Learner, StreamLearner
+
+__all__ = [
+    "Adaptive",
+    "BatchEllipsoid",
+    "Bundle",
+    "CuttingPlane",
+    "Ellipsoid",
+    "EvolutionStrategies",
+    "MirrorDescent",
+    "Neural",
+    "ReplayedDescent",
+    "ReplayedEvolution",
+]
+
+
+class _WithObjective:
+    """``objective="auto"`` is the likelihood of single actions where they are known, and the loss of the paper where they are not, or where an
+    ``estimator`` was chosen."""
+
+    def _chosen_objective(self, learner: Learner, demonstrations: Demonstrations | None) -> Any:
+        if learner.objective != "auto":  # type: ignore[attr-defined]
+            return OBJECTIVE.encode(learner.objective)  # type: ignore[attr-defined]
+        sees_actions = demonstrations is not None and demonstrations.has_actions
+        return OBJECTIVE.encode("likelihood" if sees_actions and learner.estimator is None else "loss")
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Adaptive(StreamLearner, _WithObjective):
+    """Mirror descent with nothing to tune: start here.
+
+    Parameters
+    ----------
+    objective
+        What is minimised: ``"loss"`` of the paper, ``"likelihood"`` (negative, of single actions; a number is its temperature), or
+        ``"auto"``: the likelihood from trajectories, unless an estimator is chosen, and the loss from feature expectations.
+    batch
+        Demonstrations per step: ``"in_order"`` (one), ``"full"``, a number (in shuffled passes), or ``{"with_replacement": {"size": n}}``.
+    """
+
+    objective: Any = "auto"
+    batch: Any = "in_order"
+
+    _method: ClassVar[str] = "adaptive"
+    _own: ClassVar[dict[str, Codec]] = {"objective": OBJECTIVE, "batch": BATCH}
+
+    def _own_settings(self, demonstrations: Demonstrations | None) -> dict[str, Any]:
+        return {"objective": self._chosen_objective(self, demonstrations), "batch": BATCH.encode(self.batch)}
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class MirrorDescent(StreamLearner):
+    """Algorithm 1 of the paper: projected subgradient descent (PSGD) and exponential weights (EW).
+
+    Parameters
+    ----------
+    geometry
+        ``"ball"`` (PSGD), ``"sphere"`` (normalised at every step, as the paper prints it) or ``"simplex"`` (EW: no weight is negative).
+    step_size
+        ``"theory"``, ``"constant"`` (the theory's, for the number of steps), a number, or with a factor
+        ``{"theory": {"multiplier": 100}}``, ``{"schedule": {"initial": 0.3, "decay": 0.9}}``.
+    average
+        What is returned: the mean of the iterates ``"after_update"`` (the published code), ``"before_update"`` (the theorem) or the ``"last"``.
+    batch
+        As for :class:`Adaptive`.
+    """
+
+    geometry: str = "ball"
+    step_size: Any = "theory"
+    average: str = "after_update"
+    batch: Any = "in_order"
+
+    _method: ClassVar[str] = "mirror_descent"
+    _own: ClassVar[dict[str, Codec]] = {"geometry": PLAIN, "step_size": STEP_SIZE, "average": PLAIN, "batch": BATCH}
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Neural(StreamLearner, _WithObjective):
+    """A network from context to reward, for rewards that are no linear function of the context.
+
+    Parameters
+    ----------
+    hidden
+        A list of widths, or ``"plain"`` (three layers of eight times the features), ``"simulator"`` and ``"real_life"`` (the paper's).
+    unit_output
+        Whether rewards have length one.
+    objective
+        As for :class:`Adaptive`.
+    gradient
+        ``"propagated"``, or ``"antithetic"`` (evolution strategies; slow).
+    optimiser
+        ``"adam"``, ``"sgd"``, or a number: SGD with this momentum.
+    step_size, step_decay, weight_decay
+        Length of a step, factor from one to the next, share of the weights that a step of length one takes away.
+    largest_gradient
+        Length to which gradients are shortened.
+    batch
+        As for :class:`Adaptive`.
+    """
+
+    hidden: Any = "plain"
+    unit_output: bool = True
+    objective: Any = "auto"
+    gradient: Any = "propagated"
+    optimiser: Any = "adam"
+    step_size: float = 3e-3
+    step_decay: float | None = None
+    weight_decay: float = 0.0
+    largest_gradient: float | None = None
+    batch: Any = 32
+
+    _method: ClassVar[str] = "neural"
+    _own: ClassVar[dict[str, Codec]] = {
+        "hidden": HIDDEN,
+        "unit_output": PLAIN,
+        "objective": OBJECTIVE,
+        "gradient": GRADIENT,
+        "optimiser": OPTIMISER,
+        "step_size": PLAIN,
+        "step_decay": PLAIN,
+        "weight_decay": PLAIN,
+        "largest_gradient": PLAIN,
+        "batch": BATCH,
+    }
+
+    def _own_settings(self, demonstrations: Demonstrations | None) -> dict[str, Any]:
+        return {**super()._own_settings(demonstrations), "objective": self._chosen_objective(self, demonstrations)}
+
+    @classmethod
+    def paper(cls, **settings: Any) -> Neural:
+        """As the paper trains it on the simulator; for ``max_steps=200``."""
+        return cls(**{**_preset(cls, "neural_paper"), **settings})
+
+    @classmethod
+    def paper_patients(cls, **settings: Any) -> Neural:
+        """As the paper trains it on patients."""
+        return cls(**{**_preset(cls, "neural_paper_patients"), **settings})
+
+
+def _preset(cls: type[Learner], name: str) -> dict[str, Any]:
+    own = json.loads(_coirl.preset(name))
+    return {key: codec.decode(own[key]) for key, codec in cls._own.items()}
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Bundle(Learner):
+    """A proximal bundle method on the full loss, with a gap: for few or noisy demonstrations.
+
+    Parameters
+    ----------
+    max_cuts
+        Subgradients that are kept.
+    radius
+        How far from its start the mapping may go.
+    caution
+        How much of the noise of the demonstrations it allows for.
+    relative_gap
+        The gap, relative to the first loss, at which it has finished.
+    """
+
+    max_cuts: int = 100
+    radius: float = 100.0
+    caution: float = 1.0
+    relative_gap: float = 1e-4
+
+    _method: ClassVar[str] = "bundle"
+    _own: ClassVar[dict[str, Codec]] = {"max_cuts": PLAIN, "radius": PLAIN, "caution": PLAIN, "relative_gap": PLAIN}
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class EvolutionStrategies(StreamLearner):
+    """Evolution strategies.
+
+    Parameters
+    ----------
+    policies
+        ``"fixed"`` (one plan per step, as published) or ``"resolved"`` (a plan for every perturbation).
+    perturbation
+        ``"antithetic"``, or with numbers ``{"antithetic": {"deviation": 1e-3, "pairs": 250}}``, ``{"one_sided": {...}}``,
+        ``{"forward": {...}}``.
+    region
+        ``"clipped_simplex"``, ``"ball"`` or ``"sphere"``.
+    unit_objective, accept_if_better, best, indifference
+        See the chapter on methods.
+    step_size
+        ``"inverse_root"``, ``"theorem"``, a number, or ``{"schedule": {...}}``.
+    batch
+        As for :class:`Adaptive`.
+    """
+
+    policies: str = "fixed"
+    perturbation: Any = "antithetic"
+    region: str = "clipped_simplex"
+    unit_objective: bool = True
+    step_size: Any = "inverse_root"
+    accept_if_better: bool = False
+    best: bool = False
+    indifference: float = 1e-3
+    batch: Any = "in_order"
+
+    _method: ClassVar[str] = "evolution_strategies"
+    _own: ClassVar[dict[str, Codec]] = {
+        "policies": PLAIN,
+        "perturbation": PERTURBATION,
+        "region": PLAIN,
+        "unit_objective": PLAIN,
+        "step_size": EVOLUTION_STEP,
+        "accept_if_better": PLAIN,
+        "best": PLAIN,
+        "indifference": PLAIN,
+        "batch": BATCH,
+    }
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Ellipsoid(Learner):
+    """Algorithm 2 of the paper: an expert demonstrates where the agent misses more than ``tolerance``."""
+
+    tolerance: float = 0.03
+
+    interactive: ClassVar[bool] = True
+    _method: ClassVar[str] = "ellipsoid"
+    _own: ClassVar[dict[str, Codec]] = {"tolerance": PLAIN}
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class BatchEllipsoid(Learner):
+    """Algorithm 3 of the paper: an expert judges single actions and shows roll-outs. For simulated experts.
+
+    Parameters
+    ----------
+    tolerance
+        How much value an agent may miss.
+    failure_probability
+        Probability with which the theorem's bound may fail.
+    horizon, batch, episode
+        Transitions of a roll-out, roll-outs per cut, steps of an episode; the theorem's where nothing is said.
+    """
+
+    tolerance: float = 0.03
+    failure_probability: float = 0.1
+    horizon: int | None = None
+    batch: int | None = None
+    episode: int | None = None
+
+    interactive: ClassVar[bool] = True
+    _method: ClassVar[str] = "batch_ellipsoid"
+    _own: ClassVar[dict[str, Codec]] = {
+        "tolerance": PLAIN,
+        "failure_probability": PLAIN,
+        "horizon": PLAIN,
+        "batch": PLAIN,
+        "episode": PLAIN,
+    }
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class CuttingPlane(Learner):
+    """Asks an expert and keeps to the centre of what the answers allow: the fewest demonstrations.
+
+    Parameters
+    ----------
+    centre
+        ``"analytic"`` or ``"chebyshev"``.
+    replay
+        Whether demonstrations given before are looked at again.
+    max_rounds, max_cuts
+        Caps of its loops.
+    """
+
+    centre: str = "analytic"
+    replay: bool = True
+    max_rounds: int = 50
+    max_cuts: int = 1000
+
+    interactive: ClassVar[bool] = True
+    _method: ClassVar[str] = "cutting_plane"
+    _own: ClassVar[dict[str, Codec]] = {"centre": PLAIN, "replay": PLAIN, "max_rounds": PLAIN, "max_cuts": PLAIN}
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ReplayedDescent(Learner):
+    """Asks an expert; the paper's interactive PSGD over all demonstrations given so far."""
+
+    initial_step: float = 0.3
+    decay: float = 0.9
+    outer_decay: float = 0.94
+    epochs: int = 40
+
+    interactive: ClassVar[bool] = True
+    _method: ClassVar[str] = "replayed_descent"
+    _own: ClassVar[dict[str, Codec]] = {"initial_step": PLAIN, "decay": PLAIN, "outer_decay": PLAIN, "epochs": PLAIN}
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ReplayedEvolution(Learner):
+    """Asks an expert; the paper's interactive evolution strategy over all demonstrations given so far."""
+
+    deviation: float = 1e-3
+    pairs: int = 250
+    initial_step: float = 0.1
+    decay: float = 0.95
+    iterations: int = 50
+    stop: float = 1e-3
+
+    interactive: ClassVar[bool] = True
+    _method: ClassVar[str] = "replayed_evolution"
+    _own: ClassVar[dict[str, Codec]] = {
+        "deviation": PLAIN,
+        "pairs": PLAIN,
+        "initial_step": PLAIN,
+        "decay": PLAIN,
+        "iterations": PLAIN,
+        "stop": PLAIN,
+    }

@@ -1,0 +1,667 @@
+"""Contextual Markov decision processes, plans and evaluations."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from . import _coirl
+from ._arrays import Booleans, Floats, Integers, booleans, contexts as as_contexts, count, floats, integers, number, policy as as_policy
+from .errors import ArrayError, SettingError
+
+__all__ = ["Certificate", "ContextualMDP", "Evaluation", "Plan", "Plans"]
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What is known about a plan."""
+
+    #: ``"exact"``, ``"converged"``, or ``"sweep_limit"`` where planning met its limit; the bounds hold in every case.
+    status: str
+    #: No state has a larger Bellman residual.
+    residual: float
+    #: No policy is better than the returned one by more than this, in any state.
+    suboptimality_bound: float
+    #: The values are within this of the optimal ones, in every state.
+    value_error_bound: float
+    #: Passes over the kernel.
+    sweeps: int
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A policy with its values, and what is guaranteed about them."""
+
+    #: One action per state ``[S]``; ``[T, S]`` for a finite horizon.
+    policy: Integers
+    #: V(s).
+    values: Floats
+    #: The value from the start distribution.
+    value: float
+    #: μ of the policy from the start distribution; ``None`` if not asked for.
+    feature_expectations: Floats | None
+    #: Status and bounds.
+    certificate: Certificate
+
+    def _repr_html_(self) -> str:
+        own = self.certificate
+        mu = "" if self.feature_expectations is None else np.array2string(self.feature_expectations, precision=4, threshold=8)
+        return _table(
+            "Plan",
+            [
+                ("value", f"{self.value:.6g}"),
+                ("states", str(self.values.size)),
+                ("feature expectations", mu),
+                ("status", own.status),
+                ("loses at most", f"{own.suboptimality_bound:.3g}"),
+                ("sweeps", str(own.sweeps)),
+            ],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Plans:
+    """Plans for many rewards: row i of every array belongs to row i of the weights."""
+
+    #: ``[n, S]``, ``[n, T, S]`` for a finite horizon; ``None`` if not asked for.
+    policies: Integers | None
+    #: Values from the start ``[n]``.
+    value: Floats
+    #: V(s) ``[n, S]``; ``None`` if not asked for.
+    values: Floats | None
+    #: ``[n, k]``; ``None`` if not asked for.
+    feature_expectations: Floats | None
+    #: Bellman residuals ``[n]``.
+    residual: Floats
+    #: What each policy can lose ``[n]``.
+    suboptimality_bound: Floats
+    #: How far values can be off ``[n]``.
+    value_error_bound: Floats
+    #: Passes over the kernel ``[n]``.
+    sweeps: Integers
+    #: Where planning met its limit of sweeps ``[n]``.
+    sweep_limit: Booleans
+
+    def __len__(self) -> int:
+        return int(self.value.size)
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """What a policy leads to."""
+
+    #: μ from the start distribution ``[k]``.
+    feature_expectations: Floats
+    #: Discounted visits of every state ``[S]``.
+    occupancy: Floats
+    #: Value from the start; ``None`` without a reward.
+    value: float | None
+    #: V(s) ``[S]``.
+    values: Floats | None
+    #: Q(s, a) ``[S, A]``, NaN where an action cannot be taken.
+    q_values: Floats | None
+    #: μ from every state ``[S, k]``, if asked for.
+    successor_features: Floats | None
+
+
+class ContextualMDP:
+    """A contextual Markov decision process without its reward: states, actions, dynamics, features, a start and a discount.
+
+    Parameters
+    ----------
+    transitions
+        P(s' | s, a). One kernel for all contexts, or a list of base kernels P_i that a context on the simplex mixes, P_c = Σ c_i P_i, or
+        ``(kernels, centroids)``: one kernel per cluster of contexts, the nearest centroid (row) counts.
+        A kernel is a dense array ``[S, A, S]``, or compressed rows numbered ``s * A + a``: a SciPy sparse matrix of shape ``[S * A, S]`` or a tuple
+        ``(indptr, indices, data)``.
+    features
+        φ. Dense per state ``[S, k]``; per state and action dense ``[S, A, k]`` or compressed rows ``[S * A, k]`` (SciPy, or
+        ``(k, indptr, indices, data)``); or ``"indicators"`` for e_state ⊕ e_action, kept sparse.
+    initial
+        Start distribution ``[S]``, or the number of the start state; uniform by default.
+    discount
+        γ in [0, 1]. One only where every policy ends in absorbing states without features, or with a ``horizon``.
+    horizon
+        Number of decisions; infinite by default.
+    average
+        The long-run average per step instead of a discounted sum; for unichain models.
+    admissible
+        Which actions can be taken ``[S, A]``; all by default.
+    known
+        Which actions people are known to take ``[S, A]``; whoever acts without planning keeps to them.
+    context_space
+        ``"simplex"``, ``("simplex", d)``, ``(lower, upper)`` for a box, or ``None`` for any vector. A mixture has its simplex.
+    n_actions
+        Needed only for compressed rows whose shape does not tell.
+    name, action_names, feature_names, context_names
+        What the parts are called.
+
+    Nothing invalid can be constructed: rows that do not sum to one, negative or missing probabilities, states out of range and so on
+    raise a :class:`~coirl.errors.ModelError` with the place and the value.
+    """
+
+    _model: _coirl.Model
+
+    def __init__(
+        self,
+        transitions: Any,
+        features: Any,
+        initial: Any = None,
+        discount: float = 0.9,
+        *,
+        horizon: int | None = None,
+        average: bool = False,
+        admissible: Any = None,
+        known: Any = None,
+        context_space: Any = None,
+        n_actions: int | None = None,
+        name: str = "",
+        action_names: Sequence[str] = (),
+        feature_names: Sequence[str] = (),
+        context_names: Sequence[str] = (),
+    ) -> None:
+        mask = None if admissible is None else booleans("admissible", admissible, 2)
+        kernels, centroids = _dynamics(transitions, mask, n_actions)
+        n_states, n_actions = kernels[0].n_states, kernels[0].n_actions
+        state_features, pair_features = _features(features, n_states, n_actions, mask)
+        names = {
+            "model": _word("name", name),
+            "actions": [_word("action_names", word) for word in action_names],
+            "features": [_word("feature_names", word) for word in feature_names],
+            "contexts": [_word("context_names", word) for word in context_names],
+        }
+        known_mask = None
+        if known is not None:
+            known_mask = booleans("known", known, 2)
+            _shape("known", known_mask, (n_states, n_actions))
+        self._model = _coirl.Model(
+            kernels,
+            centroids,
+            state_features,
+            pair_features,
+            _initial(initial, n_states),
+            json.dumps(_criterion(discount, horizon, average)),
+            _space(context_space, len(kernels)),
+            json.dumps(names),
+            known_mask,
+        )
+
+    @classmethod
+    def _of(cls, model: _coirl.Model) -> ContextualMDP:
+        own = cls.__new__(cls)
+        own._model = model
+        return own
+
+    # Files -------------------------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> ContextualMDP:
+        """Reads a model from a ``.npz`` or ``.safetensors`` file, whatever its name says."""
+        return cls._of(_coirl.Model.load(os.fspath(path)))
+
+    @classmethod
+    def from_npz(cls, path: str | os.PathLike[str]) -> ContextualMDP:
+        """Reads a model from arrays that NumPy wrote: ``transitions`` dense or ``indptr``, ``indices`` and ``data``, ``features``,
+        ``initial``, ``discount`` and others (see the page on model files)."""
+        return cls.load(path)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the model as ``.npz`` (exchange with NumPy) or ``.safetensors`` (bit for bit). The file appears whole or not at all."""
+        self._model.save(os.fspath(path))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_from_bytes, (bytes(self._model.to_bytes()),))
+
+    # Parts -------------------------------------------------------------------------------------------------------------------
+
+    @property
+    def n_states(self) -> int:
+        """Number of states."""
+        return self._model.n_states
+
+    @property
+    def n_actions(self) -> int:
+        """Number of actions."""
+        return self._model.n_actions
+
+    @property
+    def n_features(self) -> int:
+        """Length k of a feature vector."""
+        return self._model.n_features
+
+    @property
+    def discount(self) -> float:
+        """γ; one for the criteria without."""
+        own = json.loads(self._model.criterion())
+        return float(next(iter(own.values()))["discount"]) if isinstance(own, dict) else 1.0
+
+    @property
+    def horizon(self) -> int | None:
+        """Number of decisions; ``None`` for an infinite horizon."""
+        own = json.loads(self._model.criterion())
+        return int(own["finite_horizon"]["steps"]) if isinstance(own, dict) and "finite_horizon" in own else None
+
+    @property
+    def dynamics(self) -> str:
+        """``"shared"``, ``"mixture"`` or ``"clusters"``."""
+        return self._model.dynamics
+
+    @property
+    def context_dimension(self) -> int | None:
+        """Length d of a context, where the model fixes it."""
+        space = json.loads(self._model.context_space())
+        if not isinstance(space, dict):
+            return None
+        return int(space["simplex"]["dimension"]) if "simplex" in space else len(space["box"]["lower"])
+
+    @property
+    def initial(self) -> Floats:
+        """Start distribution ``[S]``."""
+        return self._model.initial()
+
+    @property
+    def admissible(self) -> Booleans:
+        """Which actions can be taken ``[S, A]``."""
+        return self._model.admissible()
+
+    @property
+    def known(self) -> Booleans:
+        """Which actions people are known to take ``[S, A]``."""
+        return self._model.known()
+
+    @property
+    def features(self) -> Floats | None:
+        """φ(s) ``[S, k]``; ``None`` where features depend on the action: see :meth:`feature_row`."""
+        return self._model.state_features()
+
+    def feature_row(self, state: int, action: int) -> Floats:
+        """φ of a state and an action ``[k]``."""
+        return self._model.feature_row(count("state", state), count("action", action))
+
+    @property
+    def names(self) -> dict[str, Any]:
+        """What the model, its actions, features and contexts are called."""
+        found: dict[str, Any] = json.loads(self._model.names())
+        return found
+
+    def transitions(self, context: Any = None) -> tuple[Integers, Integers, Floats]:
+        """P_c in compressed rows numbered ``s * A + a``: ``(indptr, indices, data)``, as ``scipy.sparse.csr_matrix`` takes them (data first).
+        Rows of actions that cannot be taken are empty."""
+        return self._model.transitions(_context(context))
+
+    def sample_contexts(self, n: int, seed: int = 0) -> Floats:
+        """Contexts drawn uniformly from the space of contexts ``[n, d]``; the same seed gives the same ones."""
+        return self._model.sample_contexts(count("n", n), count("seed", seed))
+
+    # Planning ----------------------------------------------------------------------------------------------------------------
+
+    def plan(
+        self,
+        weights: Any = None,
+        *,
+        reward: Any = None,
+        context: Any = None,
+        method: str = "automatic",
+        tolerance: float | None = None,
+        max_sweeps: int | None = None,
+        start: Any = None,
+        feature_expectations: bool = True,
+    ) -> Plan:
+        """The best policy for one reward.
+
+        Parameters
+        ----------
+        weights
+            w ``[k]``: the reward is w·φ.
+        reward
+            In place of weights: one number per state ``[S]``, or per state and action ``[S, A]``.
+        context
+            Whose dynamics to plan in; needed where they depend on it.
+        method
+            ``"automatic"``, ``"value_iteration"``, ``"modified_policy_iteration"`` or ``"policy_iteration"``; all return the same policy
+            when planning exactly.
+        tolerance
+            Stop at this Bellman residual instead of planning exactly.
+        max_sweeps
+            Stop after so many passes; the certificate then says so.
+        start
+            Values of a similar problem ``[S]`` to start from.
+        feature_expectations
+            Whether μ of the policy is wanted as well.
+        """
+        w, by_state, by_pair = _reward(weights, reward, required=True)
+        found = self._model.plan(
+            w,
+            by_state,
+            by_pair,
+            _context(context),
+            _method(method),
+            None if tolerance is None else number("tolerance", tolerance),
+            None if max_sweeps is None else count("max_sweeps", max_sweeps),
+            None if start is None else floats("start", start, 1),
+            bool(feature_expectations),
+        )
+        found["certificate"] = Certificate(**found["certificate"])
+        return Plan(**found)
+
+    def plan_many(
+        self,
+        weights: Any,
+        *,
+        context: Any = None,
+        contexts: Any = None,
+        method: str = "automatic",
+        tolerance: float | None = None,
+        max_sweeps: int | None = None,
+        policies: bool = True,
+        values: bool = False,
+        feature_expectations: bool = True,
+    ) -> Plans:
+        """The best policies for every row of ``weights`` ``[n, k]``, sixteen side by side on every thread.
+
+        ``context`` is the one context of all rows, ``contexts`` ``[n, d]`` has one for each; neither is needed where the dynamics
+        do not depend on it. Turn off ``policies`` to keep memory small for a very large n.
+        """
+        if context is not None and contexts is not None:
+            raise SettingError("context and contexts were given; expected one of them", name="contexts")
+        rows = floats("weights", weights, 2)
+        each = None if contexts is None else as_contexts(contexts)
+        if each is not None and len(each) != len(rows):
+            raise ArrayError(f"contexts has {len(each)} rows; expected {len(rows)}, one per row of weights", what="contexts")
+        found = self._model.plan_many(
+            rows,
+            each,
+            _context(context),
+            _method(method),
+            None if tolerance is None else number("tolerance", tolerance),
+            None if max_sweeps is None else count("max_sweeps", max_sweeps),
+            bool(policies),
+            bool(values),
+            bool(feature_expectations),
+        )
+        # The extension has a list of the tables of a finite horizon, and nothing to shape where there are no rows.
+        stages = () if self.horizon is None else (self.horizon,)
+        if policies:
+            found["policies"] = np.asarray(found["policies"], dtype=np.int64).reshape(len(rows), *stages, self.n_states)
+        for name, wanted, width in (("values", values, self.n_states), ("feature_expectations", feature_expectations, self.n_features)):
+            if wanted and found[name] is None:
+                found[name] = np.empty((0, width))
+        return Plans(**found)
+
+    def evaluate(
+        self, policy: Any, weights: Any = None, *, reward: Any = None, context: Any = None, successor_features: bool = False
+    ) -> Evaluation:
+        """What a policy leads to: feature expectations and visits, and with ``weights`` or a ``reward`` its values.
+
+        A policy is an array of actions ``[S]`` (integers), of probabilities ``[S, A]`` (floats), or either with one more dimension in front
+        for the steps of a finite horizon.
+        """
+        w, by_state, by_pair = _reward(weights, reward, required=False)
+        found = self._model.evaluate(as_policy(policy), w, by_state, by_pair, _context(context), bool(successor_features))
+        return Evaluation(**{"value": None, "values": None, "q_values": None, "successor_features": None, **found})
+
+    def random_policy(self) -> Floats:
+        """Every known action of a state with equal probability ``[S, A]``."""
+        return self._model.random_policy()
+
+    def sample(
+        self, policy: Any, n: int = 1, *, steps: int | None = None, context: Any = None, start: int | None = None, seed: int = 0
+    ) -> list[tuple[Integers, Integers]]:
+        """``n`` trajectories ``(states, actions)``, one state more than actions, of ``steps`` transitions each; without ``steps`` a trajectory ends
+        with probability 1 − γ at every state."""
+        return self._model.sample(
+            as_policy(policy),
+            _context(context),
+            None if start is None else min(count("start", start), 2**32 - 1),
+            count("n", n),
+            0 if steps is None else count("steps", steps),
+            steps is None,
+            count("seed", seed),
+            0,
+        )
+
+    def __repr__(self) -> str:
+        name = self.names["model"]
+        named = f"{name!r}, " if name else ""
+        return (
+            f"ContextualMDP({named}{self.n_states} states, {self.n_actions} actions, {self.n_features} features, "
+            f"{self.dynamics} dynamics, discount {self.discount:g})"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("states", f"{self.n_states:,}"),
+            ("actions", f"{self.n_actions:,}"),
+            ("features", f"{self.n_features:,}"),
+            ("contexts", "any vector" if self.context_dimension is None else f"{self.context_dimension} numbers"),
+            ("dynamics", self.dynamics),
+            ("discount", f"{self.discount:g}"),
+        ]
+        return _table(self.names["model"] or "Contextual MDP", rows)
+
+
+def _from_bytes(content: bytes) -> ContextualMDP:
+    return ContextualMDP._of(_coirl.Model.from_bytes(content))
+
+
+def _table(title: str, rows: list[tuple[str, str]]) -> str:
+    """A small table for notebooks."""
+    body = "".join(f"<tr><th style='text-align:left'>{html.escape(k)}</th><td>{html.escape(v)}</td></tr>" for k, v in rows if v)
+    return f"<table><caption>{html.escape(title)}</caption><tbody>{body}</tbody></table>"
+
+
+def _word(what: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{what} has {value!r}; expected text")
+    return value.encode("utf-8", "replace").decode()
+
+
+def _shape(what: str, array: Any, wanted: tuple[int, ...]) -> None:
+    if array.shape != wanted:
+        raise ArrayError(f"{what} has shape {list(array.shape)}; expected {list(wanted)}", what=what, expected=list(wanted), found=list(array.shape))
+
+
+def _context(value: Any) -> Floats | None:
+    return None if value is None else floats("context", value, 1)
+
+
+def _method(value: Any) -> str:
+    known = {
+        "automatic": "automatic",
+        "value_iteration": "value_iteration",
+        "modified_policy_iteration": {"modified_policy_iteration": {"sweeps": 20}},
+        "policy_iteration": "policy_iteration",
+    }
+    if not isinstance(value, str) or value not in known:
+        raise SettingError(f"method = {value!r}: expected one of {', '.join(known)}", name="method", value=value)
+    return json.dumps(known[value])
+
+
+def _reward(weights: Any, reward: Any, *, required: bool) -> tuple[Floats | None, Floats | None, Floats | None]:
+    if weights is not None and reward is not None:
+        raise SettingError("weights and a reward were given; expected one of them", name="reward")
+    if weights is not None:
+        return floats("weights", weights, 1), None, None
+    if reward is not None:
+        array = floats("reward", reward, 1, 2)
+        return (None, array, None) if array.ndim == 1 else (None, None, array)
+    if required:
+        raise SettingError("nothing to plan for; expected weights or a reward", name="weights")
+    return None, None, None
+
+
+def _is_sparse(value: Any) -> bool:
+    """A SciPy sparse matrix or array, without SciPy."""
+    return callable(getattr(value, "tocsr", None)) and hasattr(value, "shape")
+
+
+def _is_csr_tuple(value: Any, length: int) -> bool:
+    return isinstance(value, tuple) and len(value) == length and all(np.ndim(part) == 1 for part in value[-3:])
+
+
+def _kernel(value: Any, mask: Booleans | None, n_actions: int | None) -> _coirl.Kernel:
+    if _is_sparse(value):
+        csr = value.tocsr()
+        if len(csr.shape) != 2:
+            raise ArrayError(f"transitions has shape {list(csr.shape)}; expected [states * actions, states]", what="transitions")
+        n_rows, n_states = (int(n) for n in csr.shape)
+        return _compressed(csr.indptr, csr.indices, csr.data, n_rows, n_states, mask)
+    if _is_csr_tuple(value, 3):
+        indptr, indices, data = value
+        n_rows = len(indptr) - 1
+        actions = mask.shape[1] if mask is not None else n_actions
+        if actions is None:
+            raise SettingError("transitions are compressed rows; say n_actions (or give admissible)", name="n_actions")
+        actions = count("n_actions", actions, 1)
+        return _compressed(indptr, indices, data, n_rows, n_rows // actions, mask)
+    array = floats("transitions", value, 3)
+    n, actions, last = array.shape
+    if n != last and actions == last:
+        raise ArrayError(
+            f"transitions has shape {list(array.shape)}; expected [states, actions, states]: if it is [actions, states, states], "
+            "pass transitions.transpose(1, 0, 2)",
+            what="transitions",
+        )
+    if mask is not None:
+        _shape("admissible", mask, (n, actions))
+    return _coirl.Kernel.from_dense(array, mask)
+
+
+def _compressed(indptr: Any, indices: Any, data: Any, n_rows: int, n_states: int, mask: Booleans | None) -> _coirl.Kernel:
+    if n_states <= 0 or n_rows <= 0 or n_rows % n_states:
+        raise ArrayError(
+            f"transitions has {n_rows} compressed rows over {n_states} states; expected states * actions rows", what="transitions"
+        )
+    n_actions = n_rows // n_states
+    if mask is not None:
+        _shape("admissible", mask, (n_states, n_actions))
+    return _coirl.Kernel.from_csr(
+        n_states, n_actions, integers("indptr", indptr, 1), integers("indices", indices, 1), floats("data", data, 1), mask
+    )
+
+
+def _dynamics(value: Any, mask: Booleans | None, n_actions: int | None) -> tuple[list[_coirl.Kernel], Floats | None]:
+    if isinstance(value, tuple) and len(value) == 2:
+        kernels, centroids = value
+        return _each_kernel(kernels, mask, n_actions), floats("centroids", centroids, 2)
+    if isinstance(value, list) and value and (_is_sparse(value[0]) or _is_csr_tuple(value[0], 3) or np.ndim(value[0]) == 3):
+        return _each_kernel(value, mask, n_actions), None
+    if isinstance(value, np.ndarray) and value.ndim == 4:
+        return _each_kernel(list(value), mask, n_actions), None
+    return [_kernel(value, mask, n_actions)], None
+
+
+def _each_kernel(kernels: Any, mask: Booleans | None, n_actions: int | None) -> list[_coirl.Kernel]:
+    try:
+        each = [_kernel(kernel, mask, n_actions) for kernel in kernels]
+    except TypeError as error:
+        raise TypeError(f"transitions: {error}") from None
+    if not each:
+        raise ArrayError("transitions is an empty list; expected at least one kernel", what="transitions")
+    return each
+
+
+_PairFeatures = tuple[int, Integers, Integers, Floats]
+
+
+def _features(value: Any, n_states: int, n_actions: int, mask: Booleans | None) -> tuple[Floats | None, _PairFeatures | None]:
+    if isinstance(value, str):
+        if value != "indicators":
+            raise SettingError(f'features = {value!r}: expected an array or "indicators"', name="features", value=value)
+        return None, None
+    if _is_sparse(value):
+        csr = value.tocsr()
+        if len(csr.shape) != 2:
+            raise ArrayError(f"features has shape {list(csr.shape)}; expected [states * actions, features]", what="features")
+        if csr.shape[0] == n_states and n_actions != 1:
+            return floats("features", csr.toarray(), 2), None
+        return None, _pair_rows(int(csr.shape[1]), csr.indptr, csr.indices, csr.data, n_states, n_actions, mask)
+    if _is_csr_tuple(value, 4):
+        k, indptr, indices, data = value
+        return None, _pair_rows(count("features", k, 1), indptr, indices, data, n_states, n_actions, mask)
+    array = floats("features", value, 2, 3)
+    if array.ndim == 2:
+        return array, None
+    k = array.shape[2]
+    _shape("features", array, (n_states, n_actions, k))
+    if not np.isfinite(array).all():
+        index = int(np.flatnonzero(~np.isfinite(array))[0])
+        raise ArrayError(f"features[{index}] is {array.ravel()[index]}; expected a finite number", what="features", index=index)
+    rows = array.reshape(-1, k) if mask is None else array[mask]
+    owner, column = np.nonzero(rows)
+    indptr = np.zeros(len(rows) + 1, dtype=np.int64)
+    np.cumsum(np.bincount(owner, minlength=len(rows)), out=indptr[1:])
+    return None, (k, indptr, column.astype(np.int64), np.ascontiguousarray(rows[owner, column]))
+
+
+def _pair_rows(
+    k: int, indptr: Any, indices: Any, data: Any, n_states: int, n_actions: int, mask: Booleans | None
+) -> _PairFeatures:
+    starts = integers("features (indptr)", indptr, 1)
+    columns, values = integers("features (indices)", indices, 1), floats("features (data)", data, 1)
+    if starts.size != n_states * n_actions + 1:
+        raise ArrayError(
+            f"features has {starts.size - 1} rows; expected {n_states * n_actions}, one per state and action", what="features"
+        )
+    if mask is None or mask.all():
+        return k, starts, columns, values
+    lengths = np.diff(starts)
+    if starts[0] != 0 or (lengths < 0).any() or starts[-1] > values.size or columns.size != values.size:
+        raise ArrayError("features: indptr does not walk through the entries", what="features")
+    flat = mask.ravel()
+    kept = np.repeat(flat, lengths)
+    return k, np.concatenate([[0], np.cumsum(lengths[flat])]).astype(np.int64), columns[: kept.size][kept], values[: kept.size][kept]
+
+
+def _initial(value: Any, n_states: int) -> Floats:
+    if value is None:
+        return np.full(n_states, 1.0 / n_states)
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        state = count("initial", value)
+        if state >= n_states:
+            raise ArrayError(f"initial is state {state}; the model has {n_states} states", what="initial", value=state)
+        one = np.zeros(n_states)
+        one[state] = 1.0
+        return one
+    return floats("initial", value, 1)
+
+
+def _criterion(discount: Any, horizon: Any, average: bool) -> Any:
+    gamma = number("discount", discount)
+    if not 0.0 <= gamma <= 1.0:
+        from .errors import ModelError
+
+        raise ModelError(f"the discount is {gamma}; expected a number in [0, 1]", value=gamma)
+    if horizon is not None and average:
+        raise SettingError("a horizon and the average criterion were given; expected one of them", name="average")
+    if average:
+        return "average"
+    if horizon is not None:
+        return {"finite_horizon": {"steps": count("horizon", horizon), "discount": gamma}}
+    return "total_reward" if gamma == 1.0 else {"discounted": {"discount": gamma}}
+
+
+def _space(value: Any, n_kernels: int) -> str | None:
+    if value is None:
+        return None
+    if value == "simplex":
+        if n_kernels < 2:
+            raise SettingError('context_space = "simplex" has no dimension; say ("simplex", d)', name="context_space")
+        return json.dumps({"simplex": {"dimension": n_kernels}})
+    if isinstance(value, tuple) and len(value) == 2:
+        if isinstance(value[0], str):
+            if value[0] == "simplex":
+                return json.dumps({"simplex": {"dimension": count("context_space", value[1], 1)}})
+        else:
+            lower, upper = (floats("context_space", bound, 1) for bound in value)
+            if np.isfinite(lower).all() and np.isfinite(upper).all():
+                return json.dumps({"box": {"lower": lower.tolist(), "upper": upper.tolist()}})
+    raise SettingError(
+        f'context_space = {value!r}: expected None, "simplex", ("simplex", d) or a pair of finite bounds', name="context_space"
+    )
