@@ -78,8 +78,9 @@ pub(crate) fn sepsis_patients(
 /// The true mapping of an experiment of the paper.
 #[pyfunction]
 pub(crate) fn known_mappings<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyArray2<f64>>> {
-    let makers: [(&str, fn() -> LinearMapping); 3] = [
-        ("driving", Driving::online_mapping),
+    type Maker = fn() -> LinearMapping;
+    let makers = [
+        ("driving", Driving::online_mapping as Maker),
         ("driving-interactive", Driving::interactive_mapping),
         ("sepsis", Sepsis::linear_mapping),
     ];

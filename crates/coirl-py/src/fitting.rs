@@ -83,7 +83,7 @@ pub(crate) enum PassedExpert<'py> {
 
 /// Learns. `demonstrations` have feature expectations, trajectories, or (with an expert) contexts only.
 #[pyfunction]
-#[pyo3(signature = (model, demonstrations, settings, estimator, validation, truth, expert, callback, from_, without_context))]
+#[pyo3(signature = (model, demonstrations, settings, estimator, validation, truth, expert, callback, from_))]
 #[allow(clippy::too_many_arguments)] // what can be said about a fit
 pub(crate) fn fit(
     py: Python<'_>,
@@ -96,7 +96,6 @@ pub(crate) fn fit(
     expert: Option<PassedExpert<'_>>,
     callback: Option<Py<PyAny>>,
     from_: Option<PyRef<'_, Fitted>>,
-    without_context: bool,
 ) -> PyResult<(Fitted, Option<PyErr>)> {
     let settings: Settings = from_json(py, "settings", settings)?;
     let estimator: Estimator = from_json(py, "estimator", estimator)?;
@@ -124,7 +123,6 @@ pub(crate) fn fit(
         settings,
         estimator,
         from: from_.and_then(|fitted| fitted.checkpoint.clone()),
-        without_context,
     };
     let stop = Stop::default();
     let mut watching = Watching {
@@ -162,7 +160,6 @@ struct Task {
     settings: Settings,
     estimator: Estimator,
     from: Option<Arc<Checkpoint>>,
-    without_context: bool,
 }
 
 impl Task {
@@ -177,7 +174,7 @@ impl Task {
 
     fn run(self, model: &coirl::model::Cmdp, watching: &mut Watching) -> coirl::Result<coirl::learn::Fitted> {
         let expert: Option<Box<dyn Expert>> = self.expert.map(|expert| expert.of(model)).transpose()?;
-        let mut problem = match (&expert, self.contexts_only) {
+        let problem = match (&expert, self.contexts_only) {
             (Some(expert), true) => Problem::interactive(model, accepted(model, self.contexts)?, &**expert)?,
             (expert, _) => {
                 let demonstrations: Vec<Demonstration> = self.demonstrations.checked(model)?;
@@ -188,9 +185,6 @@ impl Task {
                 }
             }
         };
-        if self.without_context {
-            problem = problem.without_context()?;
-        }
         let validation = match self.validation {
             Some(given) => {
                 let validation = Validation::new(given.checked(model)?);

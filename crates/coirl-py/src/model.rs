@@ -77,6 +77,9 @@ fn not_three() -> PyErr {
 #[pyclass(frozen, module = "coirl._coirl")]
 pub(crate) struct Model(pub(crate) Arc<Cmdp>);
 
+/// Columns, row starts, and the column and value of every entry.
+type CompressedRows<'py> = (usize, PyReadonlyArray1<'py, i64>, PyReadonlyArray1<'py, i64>, PyReadonlyArray1<'py, f64>);
+
 /// JSON as Python passes it, or the exception that says what is wrong with it.
 pub(crate) fn from_json<T: serde::de::DeserializeOwned>(py: Python<'_>, what: &str, text: &str) -> PyResult<T> {
     serde_json::from_str(text).map_err(|error| of_family(py, "SettingError", format!("{what}: {error}")))
@@ -104,7 +107,7 @@ impl Model {
         kernels: Vec<PyRef<'_, Kernel>>,
         centroids: Option<PyReadonlyArray2<'_, f64>>,
         state_features: Option<PyReadonlyArray2<'_, f64>>,
-        pair_features: Option<(usize, PyReadonlyArray1<'_, i64>, PyReadonlyArray1<'_, i64>, PyReadonlyArray1<'_, f64>)>,
+        pair_features: Option<CompressedRows<'_>>,
         initial: PyReadonlyArray1<'_, f64>,
         criterion: &str,
         space: Option<&str>,
