@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import math
+import os
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .errors import ArrayError
+from .errors import ArrayError, FileError
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Booleans = npt.NDArray[np.bool_]
+
+#: More numbers than this are not held at once.
+_MOST_NUMBERS = 2**30
 
 
 def _plain(what: str, value: Any) -> npt.NDArray[Any]:
@@ -94,6 +99,38 @@ def count(what: str, value: Any, least: int = 0) -> int:
     if not least <= int(value) < 2**63:
         raise ArrayError(f"{what} is {value}; expected a whole number of at least {least}", what=what, value=int(value))
     return int(value)
+
+
+def parts(what: str, value: Any) -> list[Any]:
+    """What something consists of, if it can be walked through."""
+    try:
+        return list(value)
+    except (TypeError, NotImplementedError):
+        raise TypeError(f"{what} is a {type(value).__name__}; expected a list") from None
+
+
+def file_name(path: str | os.PathLike[str]) -> str:
+    """The name of a file as text, if it can be one."""
+    name = os.fsdecode(path)
+    try:
+        os.fsencode(name)
+    except UnicodeEncodeError as error:
+        raise FileError(f"{name!r} cannot be the name of a file: {error.reason}", path=name) from None
+    return name
+
+
+def flag(what: str, value: Any) -> bool:
+    """True or false."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{what} is {value!r}; expected True or False")
+    return bool(value)
+
+
+def room(what: str, *sizes: int) -> None:
+    """Refuses what no memory would hold; asking the system for it would end the process."""
+    wanted = math.prod(sizes)
+    if wanted > _MOST_NUMBERS:
+        raise ArrayError(f"{what}: {wanted} numbers are more than the {_MOST_NUMBERS} that can be held", what=what, count=wanted, limit=_MOST_NUMBERS)
 
 
 def number(what: str, value: Any) -> float:

@@ -167,7 +167,6 @@ def fit(
     expert: Any,
     callback: Callable[[dict[str, Any]], Any] | None,
     from_: Fitted | None,
-    without_context: bool,
 ) -> tuple[Fitted, BaseException | None]: ...
 def columns(frame: Any, names: list[str]) -> dict[str, Any]: ...
 def assess(

@@ -1,7 +1,7 @@
 """From a table of people to a contextual model. Research software, not for clinical use.
 
-Everything is fitted on training patients only; see the chapter on tables of patients. Cohorts, runs and reports are folders, the same that the command
-line reads and writes.
+Everything is fitted on training patients only; see the chapter on tables of patients. Cohorts, runs and reports are folders, the
+same that the command line reads and writes.
 """
 
 from __future__ import annotations
@@ -108,7 +108,8 @@ class Cohort:
 
     @property
     def train(self) -> Demonstrations:
-        """Stays to learn from. Steps that the model does not admit are left out: a stay is learned from up to such a step and from the next on."""
+        """Stays to learn from. Steps that the model does not admit are left out: a stay is learned from up to such a step and from
+        the next on."""
         return self._part("train")
 
     @property
@@ -142,7 +143,8 @@ class Cohort:
         return Demonstrations(contexts[kept], trajectories=pieces)
 
     def fit(self, out: Path_, method: str = "network", *, seed: int = 0, quiet: bool = True, **options: Any) -> CohortRun:
-        """Learns with the command line's ``fit`` and writes a run folder: ``options`` are its options, ``steps=300`` for ``--steps 300``."""
+        """Learns with the command line's ``fit`` and writes a run folder: ``options`` are its options, ``steps=300`` for
+        ``--steps 300``."""
         run("fit", self.path, "--method", method, "--seed", seed, "--out", out, *_flags(options), quiet=quiet)
         return CohortRun(self, out)
 
@@ -166,18 +168,22 @@ class CohortRun:
         """What was learned."""
         return load(self.path / "fitted.safetensors", self.cohort.model)
 
-    def score(self, *others: CohortRun, resamples: int = 500, seed: int = 0, quiet: bool = True, **options: Any) -> dict[str, Any]:
-        """How this run (and others on the same cohort) does on test patients: action matching with intervals, subgroups, what its policy would have
-        reached or why that is refused, and on a synthetic table what it is worth in truth. ``options`` are those of ``coirl cohort score``:
-        ``no_off_policy=True``, ``off_policy_resamples=20``."""
+    def score(
+        self, *others: CohortRun, resamples: int = 500, seed: int = 0, quiet: bool = True, **options: Any
+    ) -> dict[str, Any]:
+        """How this run (and others on the same cohort) does on test patients: action matching with intervals, subgroups, what its
+        policy would have reached or why that is refused, and on a synthetic table what it is worth in truth. ``options`` are those
+        of ``coirl cohort score``: ``no_off_policy=True``, ``off_policy_resamples=20``."""
         paths = [self.path, *(other.path for other in others)]
-        found: dict[str, Any] = run_json("cohort", "score", *paths, "--resamples", resamples, "--seed", seed, *_flags(options), quiet=quiet)
+        words = ["--resamples", str(resamples), "--seed", str(seed), *_flags(options)]
+        found: dict[str, Any] = run_json("cohort", "score", *paths, *words, quiet=quiet)
         return found
 
-    def report(self, out: Path_ | None = None, *, quiet: bool = True) -> Path:
-        """Writes one self-contained HTML page about the run."""
+    def report(self, out: Path_ | None = None, *, quiet: bool = True, **options: Any) -> Path:
+        """Writes one self-contained HTML page about the run, with its scores. ``options`` are those of ``coirl report``, as for
+        :meth:`score`."""
         page = self.path / "report.html" if out is None else Path(out)
-        run("report", self.path, "--out", page, quiet=quiet)
+        run("report", self.path, "--out", page, *_flags(options), quiet=quiet)
         return page
 
     def __repr__(self) -> str:
@@ -213,7 +219,7 @@ class _Input:
 
 
 def _flags(options: Mapping[str, Any]) -> list[str]:
-    """Options by name as the command line has them: ``steps=300`` for ``--steps 300``, ``True`` for an option that is there or not."""
+    """Options by name as the command line has them: ``steps=300`` for ``--steps 300``, ``True`` for one without a value."""
     words: list[str] = []
     for name, value in options.items():
         flag = "--" + name.replace("_", "-")

@@ -25,6 +25,8 @@ def run(*arguments: str | os.PathLike[str] | int | float, quiet: bool = True) ->
         [sys.executable, "-m", "coirl", *words, *flags],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE if quiet else None,
+        # Notebooks ask programs for colours even where nobody looks; here messages are read.
+        env={**os.environ, "NO_COLOR": "1"} if quiet else None,
         text=True,
         encoding="utf-8",
         check=False,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from . import _coirl
-from ._arrays import Floats, Integers, count, number
-from .model import ContextualMDP
+from ._arrays import Floats, Integers, count, flag, number, room
+from .model import ContextualMDP, _word
 
 __all__ = ["driving", "driving_mapping", "garnet", "grid", "sepsis", "sepsis_mapping", "sepsis_patients"]
 
@@ -20,12 +20,12 @@ def driving(actions: int = 3, polarity: str = "code", discount: float = 0.9) -> 
     ``actions`` are 3 as in the published code or 2 as in the paper; ``polarity`` says whether features show what happens (``"code"``) or what does
     not (``"paper"``).
     """
-    return ContextualMDP._of(_coirl.driving(count("actions", actions), polarity, number("discount", discount)))
+    return ContextualMDP._of(_coirl.driving(count("actions", actions), _word("polarity", polarity), number("discount", discount)))
 
 
 def driving_mapping(interactive: bool = False) -> Floats:
     """W* of the paper's driving experiments ``[3, 3]``: online, or interactive."""
-    return _coirl.known_mappings("driving-interactive" if interactive else "driving")
+    return _coirl.known_mappings("driving-interactive" if flag("interactive", interactive) else "driving")
 
 
 def sepsis(inadmissible: str = "unknown", dynamics: str = "shared", discount: float = 0.9) -> ContextualMDP:
@@ -34,7 +34,7 @@ def sepsis(inadmissible: str = "unknown", dynamics: str = "shared", discount: fl
 
     ``inadmissible`` actions lead to a state *unknown*, or are ``"masked"``; ``dynamics`` are ``"shared"``, a ``"mixture"`` or ``"clusters"``.
     """
-    return ContextualMDP._of(_coirl.sepsis(inadmissible, dynamics, number("discount", discount)))
+    return ContextualMDP._of(_coirl.sepsis(_word("inadmissible", inadmissible), _word("dynamics", dynamics), number("discount", discount)))
 
 
 def sepsis_mapping() -> Floats:
@@ -44,7 +44,8 @@ def sepsis_mapping() -> Floats:
 
 def sepsis_patients(n: int, seed: int = 0) -> tuple[Floats, Integers]:
     """Simulated patients: contexts ``[n, 7]`` and the states in which their stays begin ``[n]``, drawn together."""
-    return _coirl.sepsis_patients(count("n", n), count("seed", seed))
+    room("n", count("n", n), 7)
+    return _coirl.sepsis_patients(n, count("seed", seed))
 
 
 def garnet(
@@ -59,6 +60,8 @@ def garnet(
     seed: int = 0,
 ) -> ContextualMDP:
     """A random model, for tests and benchmarks; with several kernels a mixture."""
+    room("n_features", count("n_states", n_states), count("n_features", n_features))
+    room("n_kernels", n_states, count("n_actions", n_actions), count("n_successors", n_successors), count("n_kernels", n_kernels))
     return ContextualMDP._of(
         _coirl.garnet(
             count("n_states", n_states),

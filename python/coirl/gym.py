@@ -16,7 +16,7 @@ import numpy.typing as npt
 from ._arrays import Booleans, Floats, Integers, count, floats
 from .errors import ArrayError, ContextError, DataError, SettingError
 from .learners import Learner
-from .model import ContextualMDP, _initial
+from .model import ContextualMDP, _features, _initial
 
 try:
     import gymnasium
@@ -30,25 +30,26 @@ __all__ = ["ContextualMDPEnv", "from_gymnasium"]
 class ContextualMDPEnv(gymnasium.Env[np.int64, np.int64]):
     """A Gymnasium environment in which a contextual process is acted in, for the reward f(c)·φ.
 
-    A step pays f(c)·φ(s, a), where s is the state in which the action is taken, not the one it leads to. The discounted sum of the rewards of
-    an episode is, in expectation, the value of the policy that acted: ``model.evaluate(policy, f(c)).value``. This holds for every criterion with a
-    sum:
+    A step pays f(c)·φ(s, a), where s is the state in which the action is taken, not the one it leads to. The discounted sum of the
+    rewards of an episode is, in expectation, the value of the policy that acted: ``model.evaluate(policy, f(c)).value``. This holds
+    for every criterion with a sum:
 
-    - An episode terminates in an absorbing state. What would be collected there for ever, γ/(1 − γ) f(c)·φ(s'), is paid with the step that leads
-      there. Where features of an absorbing state make one action better than another, the agent still decides, and the episode goes on.
+    - An episode terminates in an absorbing state. What would be collected there for ever, γ/(1 − γ) f(c)·φ(s'), is paid with the
+      step that leads there. Where features of an absorbing state make one action better than another, the agent still decides, and
+      the episode goes on.
     - With a finite horizon an episode terminates after so many steps.
     - Under the average criterion an episode never terminates.
 
-    Observations and actions are numbers of states and actions. ``info`` has the ``"context"`` of the episode, and in ``"action_mask"`` which actions
-    can be taken in the state that is returned (int8, as in Gymnasium's own tables).
+    Observations and actions are numbers of states and actions. ``info`` has the ``"context"`` of the episode, and in
+    ``"action_mask"`` which actions can be taken in the state that is returned (int8, as in Gymnasium's own tables).
 
     Parameters
     ----------
     model
         The contextual process.
     mapping
-        Where the reward comes from: W ``[d, k]``, f(c) = c W; weights ``[k]`` for all contexts; a fitted learner; or a function from a context
-        to weights ``[k]``.
+        Where the reward comes from: W ``[d, k]``, f(c) = c W; weights ``[k]`` for all contexts; a fitted learner; or a function
+        from a context to weights ``[k]``. Learners and functions are asked when an episode begins.
     context
         The context of every episode. Without, one is drawn from the model's space when an episode begins.
     max_episode_steps
@@ -57,7 +58,7 @@ class ContextualMDPEnv(gymnasium.Env[np.int64, np.int64]):
         ``"ansi"`` for a line of text by :meth:`render`.
     """
 
-    metadata = {"render_modes": ["ansi"]}
+    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012 (Gymnasium declares it so)
 
     def __init__(
         self,
@@ -77,20 +78,18 @@ class ContextualMDPEnv(gymnasium.Env[np.int64, np.int64]):
         self.max_episode_steps = None if max_episode_steps is None else count("max_episode_steps", max_episode_steps, 1)
         self.observation_space = spaces.Discrete(model.n_states)
         self.action_space = spaces.Discrete(model.n_actions)
-        self._weights_of = _weights_of(model, mapping)
+        self._mapping = _mapping(model, mapping)
         self._fixed_context = None if context is None else _checked(model, context)
-        self._without_context = _is_vector(mapping) and model.dynamics == "shared" and model.context_dimension is None
+        self._without_context = np.ndim(self._mapping) == 1 and model.dynamics == "shared" and model.context_dimension is None
         self._admissible = model.admissible
         self._masks = self._admissible.astype(np.int8)
-        self._features = model.features
         self._initial = np.cumsum(model.initial)
         self._horizon = model.horizon
         self._discount = model.discount
         self._ends = json.loads(model._model.criterion()) != "average"
         self._kernel: _Kernel | None = None
-        self._context: Floats | None = None
+        self._context = np.empty(0)
         self._weights = np.zeros(model.n_features)
-        self._state_rewards: Floats | None = None
         self._state: int | None = None
         self._over = False
         self._steps = 0
@@ -99,21 +98,19 @@ class ContextualMDPEnv(gymnasium.Env[np.int64, np.int64]):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.int64, dict[str, Any]]:
         """Begins an episode.
 
-        ``options`` may have a ``"context"``, which otherwise is that of the constructor or drawn, and a ``"state"`` to start in, which otherwise is drawn from
-        the model's start distribution.
+        ``options`` may have a ``"context"``, which otherwise is that of the constructor or drawn, and a ``"state"`` to start in,
+        which otherwise is drawn from the model's start distribution.
         """
         super().reset(seed=seed)
         given = dict(options or {})
         context, state = given.pop("context", None), given.pop("state", None)
         if given:
-            raise SettingError(f"options has {', '.join(map(repr, given))}; expected 'context' or 'state'", name=str(next(iter(given))))
+            unknown = ", ".join(map(repr, given))
+            raise SettingError(f"options has {unknown}; expected 'context' or 'state'", name=str(next(iter(given))))
+        if state is not None and count("state", state) >= self.model.n_states:
+            raise DataError(f"state {state} does not exist; the model has {self.model.n_states}", state=int(state))
         self._enter(self._draw_context() if context is None else _checked(self.model, context))
-        if state is None:
-            self._state = _draw(self._initial, self.np_random.random())
-        else:
-            self._state = count("state", state)
-            if self._state >= self.model.n_states:
-                raise DataError(f"state {self._state} does not exist; the model has {self.model.n_states}", state=self._state)
+        self._state = _draw(self._initial, self.np_random.random()) if state is None else int(state)
         self._over, self._steps, self._last = False, 0, None
         return np.int64(self._state), self._info()
 
@@ -166,18 +163,31 @@ class ContextualMDPEnv(gymnasium.Env[np.int64, np.int64]):
         return drawn
 
     def _enter(self, context: Floats) -> None:
-        """What depends on the context, computed where it has changed."""
-        known = self._context is not None and np.array_equal(context, self._context)
-        if not known:
-            self._weights = self._weights_of(context)
-            self._state_rewards = None if self._features is None else self._features @ self._weights
-        if self._kernel is None or not (known or self.model.dynamics == "shared"):
-            self._kernel = _Kernel(self.model, None if self.model.dynamics == "shared" else context)
-        self._context = context
+        """What depends on the context; the kernel, which is large, only where it changes."""
+        weights, shared = self._weights_of(context), self.model.dynamics == "shared"
+        if self._kernel is None or not (shared or np.array_equal(context, self._context)):
+            self._kernel = _Kernel(self.model, None if shared else context)
+        self._context, self._weights = context, weights
+
+    def _weights_of(self, context: Floats) -> Floats:
+        own = self._mapping
+        if isinstance(own, Learner):
+            weights: Floats = own._ready(self.model)[0].weights(self.model._model, context.reshape(1, -1))[0]
+        elif callable(own):
+            weights = floats("weights", own(context.copy()), 1)
+        elif own.ndim == 1:
+            weights = own
+        elif context.size == own.shape[0]:
+            weights = context @ own
+        else:
+            d = own.shape[0]
+            raise ContextError(f"the context has {context.size} numbers; the mapping takes {d}", expected=d, found=context.size)
+        k = self.model.n_features
+        if weights.size != k or not np.isfinite(weights).all():
+            raise ArrayError(f"the weights of a context are {weights}; expected {k} finite numbers", what="weights")
+        return weights
 
     def _reward(self, state: int, action: int) -> float:
-        if self._state_rewards is not None:
-            return float(self._state_rewards[state])
         return float(self.model.feature_row(state, action) @ self._weights)
 
     def _later(self) -> float:
@@ -190,7 +200,7 @@ class ContextualMDPEnv(gymnasium.Env[np.int64, np.int64]):
         return gamma * (1.0 - gamma**left) / (1.0 - gamma) if gamma < 1.0 else float(left)
 
     def _info(self) -> dict[str, Any]:
-        assert self._context is not None and self._state is not None
+        assert self._state is not None
         return {"context": self._context.copy(), "action_mask": self._masks[self._state].copy()}
 
 
@@ -217,50 +227,30 @@ def _draw(cumulative: Floats, uniform: float) -> int:
     return index if index < cumulative.size else int(cumulative.searchsorted(cumulative[-1]))
 
 
-def _is_vector(mapping: Any) -> bool:
-    return not isinstance(mapping, Learner) and not callable(mapping) and np.ndim(mapping) == 1
-
-
 def _checked(model: ContextualMDP, context: Any) -> Floats:
     own = floats("context", context, 1).copy()
     model._model.check_contexts(own.reshape(1, -1))
     return own
 
 
-def _weights_of(model: ContextualMDP, mapping: Any) -> Callable[[Floats], Floats]:
-    """f, whatever it was given as."""
-    k = model.n_features
-
-    def fits(weights: Floats) -> Floats:
-        if weights.size != k or not np.isfinite(weights).all():
-            raise ArrayError(f"the weights of a context are {weights}; expected {k} finite numbers, one per feature", what="weights")
-        return weights
-
-    if isinstance(mapping, Learner):
-        fitted, _ = mapping._ready(model)
-        return lambda context: fits(fitted.weights(model._model, context.reshape(1, -1))[0])
-    if callable(mapping):
-        return lambda context: fits(floats("weights", mapping(context.copy()), 1))
-    given = floats("mapping", mapping, 1, 2)
-    if given.ndim == 1:
-        weights = fits(given)
-        return lambda context: weights
-    d = given.shape[0] if model.context_dimension is None else model.context_dimension
-    if given.shape != (d, k) or not np.isfinite(given).all():
+def _mapping(model: ContextualMDP, given: Any) -> Any:
+    """A fitted learner, a function, or a matrix or vector of the right shape."""
+    if isinstance(given, Learner):
+        given._ready(model)
+        return given
+    if callable(given):
+        return given
+    array = floats("mapping", given, 1, 2).copy()
+    d = model.context_dimension
+    expected = [model.n_features] if array.ndim == 1 else [array.shape[0] if d is None else d, model.n_features]
+    if list(array.shape) != expected or not np.isfinite(array).all():
         raise ArrayError(
-            f"mapping has shape {list(given.shape)}; expected {[d, k]}, finite: a row per number of a context, a column per feature",
+            f"mapping has shape {list(array.shape)}; expected {expected}, finite: rows for contexts, columns for features",
             what="mapping",
-            expected=[d, k],
-            found=list(given.shape),
+            expected=expected,
+            found=list(array.shape),
         )
-
-    def linear(context: Floats) -> Floats:
-        if context.size != d:
-            raise ContextError(f"the context has {context.size} numbers; the mapping takes {d}", expected=d, found=context.size)
-        product: Floats = context @ given
-        return product
-
-    return linear
+    return array
 
 
 def from_gymnasium(
@@ -273,21 +263,23 @@ def from_gymnasium(
 ) -> tuple[ContextualMDP, Floats]:
     """A tabular environment as a model, with its own reward.
 
-    Takes environments with a table ``env.unwrapped.P[state][action]`` of ``(probability, next state, reward, terminated)``: FrozenLake, Taxi, CliffWalking and
-    others. ``model.plan(reward=reward)`` is then the best way to act in it. Limits on the number of steps are not part of the model.
+    Takes environments with a table ``env.unwrapped.P[state][action]`` of ``(probability, next state, reward, terminated)``:
+    FrozenLake, Taxi, CliffWalking and others. ``model.plan(reward=reward)`` is then the best way to act in it. Limits on the number
+    of steps are not part of the model.
 
-    States keep their numbers. An episode that terminates ends in the state it leads to, which becomes absorbing and pays nothing. Only where that
-    state can be acted in as well, because it can also be reached without terminating, the transition leads to one more, absorbing state, which then is
-    the last.
+    States keep their numbers. An episode that terminates ends in the state it leads to, which becomes absorbing and pays nothing.
+    Only where that state can be acted in as well, because it can also be reached without terminating, the transition leads to one
+    more, absorbing state, which then is the last.
 
     Parameters
     ----------
     env
         The environment, wrapped or not.
     features
-        φ as of :class:`~coirl.ContextualMDP`, for the states of the environment; nothing is collected in a state that was added. By default one
-        indicator per state and action, none in absorbing states: the environment's own reward, which may depend on both, then has the weights
-        ``reward.ravel()``. With other features it may have none.
+        φ as of :class:`~coirl.ContextualMDP`, for the states of the environment; a state that was added has none, but for
+        ``"indicators"``, of which it has its own. By default one indicator per state and action, none in absorbing states: the
+        environment's own reward, which may depend on both, then has the weights ``reward.ravel()``. With other features it may have
+        none.
     discount
         γ; environments do not say.
     initial
@@ -303,7 +295,7 @@ def from_gymnasium(
     own = getattr(env, "unwrapped", env)
     table = getattr(own, "P", None)
     if table is None:
-        raise DataError(f"{type(own).__name__} has no table P; expected a tabular environment, such as FrozenLake, Taxi or CliffWalking")
+        raise DataError(f"{type(own).__name__} has no table P; expected a tabular environment, such as FrozenLake or Taxi")
     n_states, n_actions = _size(own, "observation_space"), _size(own, "action_space")
     row, p, following, paid, ends = _transitions(table, n_states, n_actions)
     if initial is None:
@@ -344,7 +336,7 @@ def from_gymnasium(
     spec = getattr(own, "spec", None)
     model = ContextualMDP(
         (indptr, entries % total, data),
-        _indicators(~absorbing, n_actions) if features is None else _with_added(features, n_states, total),
+        _indicators(~absorbing, n_actions) if features is None else _with_added(features, n_states, n_actions, total),
         start,
         discount,
         admissible=admissible,
@@ -376,7 +368,9 @@ def _transitions(table: Any, n_states: int, n_actions: int) -> _Columns:
                 entry = (state * n_actions + action, float(p), operator.index(following), float(reward), bool(terminated))
             except (TypeError, ValueError):
                 raise DataError(
-                    f"P[{state}][{action}] has {outcome!r}; expected (probability, next state, reward, terminated)", state=state, action=action
+                    f"P[{state}][{action}] has {outcome!r}; expected (probability, next state, reward, terminated)",
+                    state=state,
+                    action=action,
                 ) from None
             if not 0 <= entry[2] < n_states:
                 raise DataError(f"P[{state}][{action}] leads to state {entry[2]} of {n_states}", state=state, action=action)
@@ -414,8 +408,14 @@ def _indicators(collects: Booleans, n_actions: int) -> tuple[int, Integers, Inte
     return present.size, indptr, np.flatnonzero(present), np.ones(int(present.sum()))
 
 
-def _with_added(features: Any, n_states: int, total: int) -> Any:
-    if total == n_states or isinstance(features, (str, tuple)) or hasattr(features, "tocsr"):
+def _with_added(features: Any, n_states: int, n_actions: int, total: int) -> Any:
+    """Features with those of the added state, where there is one."""
+    if total == n_states:
         return features
-    given = floats("features", features, 2, 3)
-    return np.concatenate([given, np.zeros((1, *given.shape[1:]))]) if len(given) == n_states else given
+    by_state, by_pair = _features(features, n_states, n_actions, None)
+    if by_state is not None:
+        return np.concatenate([by_state, np.zeros((1, by_state.shape[1]))]) if len(by_state) == n_states else by_state
+    if by_pair is not None:
+        k, indptr, indices, data = by_pair
+        return k, np.append(indptr, np.repeat(indptr[-1:], n_actions)), indices, data
+    return features

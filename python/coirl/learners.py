@@ -19,10 +19,10 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from . import _coirl
-from ._arrays import Floats, Integers, contexts as as_contexts, floats
+from ._arrays import Floats, Integers, contexts as as_contexts, file_name, floats, integers, parts
 from ._codecs import ESTIMATOR, PLAIN, Codec
 from .demonstrations import Demonstrations
-from .errors import NotFittedError, SettingError
+from .errors import DataError, NotFittedError, SettingError
 from .experts import SimulatedExpert
 from .model import ContextualMDP, Plan, _table
 
@@ -63,8 +63,6 @@ class Learner:
     estimator
         How feature expectations are read off trajectories: ``"control_variate"`` (default), ``"truncated"``, ``"geometric"`` or
         ``"decisions"``.
-    use_context
-        ``False`` for one reward for everybody, whatever the context.
 
     Attributes
     ----------
@@ -90,7 +88,6 @@ class Learner:
     record_loss: bool = True
     initial: Any = None
     estimator: Any = None
-    use_context: bool = True
 
     #: What the method is called in files.
     _method: ClassVar[str] = ""
@@ -259,10 +256,9 @@ class Learner:
             json.dumps(estimator, default=_plain),
             validation,
             known,
-            expert._passed() if isinstance(expert, SimulatedExpert) else expert,
+            expert._passed() if isinstance(expert, SimulatedExpert) else _asked(expert),
             callback,
             from_,
-            not self.use_context,
         )
         self._store(fitted, model)
         if interrupted is not None:
@@ -354,7 +350,11 @@ class Learner:
     def predict_proba(self, contexts: Any, visits: Any) -> Floats:
         """Probabilities of every action ``[steps, A]`` at visited states: a list of states per context, one after the other."""
         fitted, model = self._ready()
-        lists = [[min(max(int(s), 0), 2**32 - 1) for s in np.asarray(states).ravel()] for states in visits]
+        lists: list[list[int]] = [integers("visits", states, 1).tolist() for states in parts("visits", visits)]
+        for states in lists:
+            for state in states:
+                if not 0 <= state < model.n_states:
+                    raise DataError(f"visits has state {state}; the model has {model.n_states} states", state=state, n_states=model.n_states)
         return fitted.predictions(model._model, as_contexts(contexts), lists)
 
     # Files -------------------------------------------------------------------------------------------------------------------
@@ -363,7 +363,7 @@ class Learner:
         """Writes what was learned, with settings, history and certificate (``.safetensors``). The file appears whole or not at all."""
         if not self._is_fitted():
             raise NotFittedError(f"this {type(self).__name__} is not fitted; there is nothing to save")
-        self._fitted.save(os.fspath(path))
+        self._fitted.save(file_name(path))
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickling and copying. Where a stream stopped is not kept, as in a file."""
@@ -381,7 +381,7 @@ class Learner:
             with tempfile.TemporaryDirectory() as folder:
                 path = Path(folder) / "fitted.safetensors"
                 path.write_bytes(state["_fitted"])
-                self._fitted = _coirl.Fitted.load(os.fspath(path))
+                self._fitted = _coirl.Fitted.load(file_name(path))
 
     @classmethod
     def load(cls: type[Own], path: str | os.PathLike[str], model: ContextualMDP | None = None) -> Own:
@@ -418,7 +418,8 @@ class StreamLearner(Learner):
             finally:
                 self.max_steps = steps
             return self
-        if isinstance(demonstrations, Demonstrations) and len(demonstrations) and getattr(self, "batch", None) == "in_order":
+        in_order = from_ is not None and getattr(self, "batch", None) == "in_order"
+        if in_order and isinstance(demonstrations, Demonstrations) and len(demonstrations):
             # Step t of a run looks at demonstration t modulo their number; here the first of the stream's next ones is due.
             n = len(demonstrations)
             demonstrations = demonstrations[np.roll(np.arange(n), self.n_steps_ % n)]
@@ -429,10 +430,10 @@ class StreamLearner(Learner):
 def load(path: str | os.PathLike[str], model: ContextualMDP | None = None) -> Learner:
     """Reads what a learner saved, or the ``fitted.safetensors`` of ``coirl fit``, as a learner of its class.
 
-    The file holds what was learned, not the model; give it to plan and score. How demonstrations were read (``estimator``,
-    ``use_context``) is not in it.
+    The file holds what was learned, not the model; give it to plan and score. How demonstrations were read
+    (``estimator``) is not in it.
     """
-    fitted = _coirl.Fitted.load(os.fspath(path))
+    fitted = _coirl.Fitted.load(file_name(path))
     settings = json.loads(fitted.summary())["settings"]
     cls = _BY_METHOD[settings["method"]["name"]]
     own = cls(**cls._params_of(settings))
@@ -442,19 +443,36 @@ def load(path: str | os.PathLike[str], model: ContextualMDP | None = None) -> Le
     return own
 
 
+def _asked(expert: Callable[..., Any] | None) -> Callable[..., Any] | None:
+    """An expert whose answers are numbers or nothing."""
+    if expert is None:
+        return None
+
+    def ask(query: int, context: Floats, agent: Floats) -> Floats | None:
+        answer = expert(query, context, agent)
+        return None if answer is None else floats("feature expectations of the expert", answer, 1)
+
+    return ask
+
+
 def _default(learner: Learner, name: str) -> Any:
     return next(own.default for own in dataclasses.fields(learner) if own.name == name)
 
 
 def _same(value: Any, other: Any) -> bool:
+    # What is of another kind is not asked: it cannot be the default, and its own comparison may do anything.
+    if not isinstance(value, (type(None), bool, int, float, str, list, tuple, dict, np.generic)):
+        return value is other
     try:
-        return bool(np.array_equal(value, other)) if isinstance(value, np.ndarray) else bool(value == other)
-    except Exception:  # whatever an object's own comparison raises, it is not the default
+        return bool(value == other)
+    except (TypeError, ValueError):  # an array inside
         return False
 
 
 def _plain(value: Any) -> Any:
     """Numbers of NumPy as those of Python."""
+    if isinstance(value, np.floating):
+        return float(value)
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, np.ndarray):

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from . import _coirl
 from ._codecs import BATCH, EVOLUTION_STEP, GRADIENT, HIDDEN, OBJECTIVE, OPTIMISER, PERTURBATION, PLAIN, STEP_SIZE, Codec
 from .demonstrations import Demonstrations
-from .learners import Learner, StreamLearner
+from .learners import Learner, StreamLearner, _plain
 
 __all__ = [
     "Adaptive",
@@ -30,8 +30,9 @@ class _WithObjective:
     ``estimator`` was chosen."""
 
     def _chosen_objective(self, learner: Learner, demonstrations: Demonstrations | None) -> Any:
-        if learner.objective != "auto":  # type: ignore[attr-defined]
-            return OBJECTIVE.encode(learner.objective)  # type: ignore[attr-defined]
+        objective = _plain(learner.objective)  # type: ignore[attr-defined]
+        if objective != "auto":
+            return OBJECTIVE.encode(objective)
         sees_actions = demonstrations is not None and demonstrations.has_actions
         return OBJECTIVE.encode("likelihood" if sees_actions and learner.estimator is None else "loss")
 
@@ -56,7 +57,7 @@ class Adaptive(StreamLearner, _WithObjective):
     _own: ClassVar[dict[str, Codec]] = {"objective": OBJECTIVE, "batch": BATCH}
 
     def _own_settings(self, demonstrations: Demonstrations | None) -> dict[str, Any]:
-        return {"objective": self._chosen_objective(self, demonstrations), "batch": BATCH.encode(self.batch)}
+        return {"objective": self._chosen_objective(self, demonstrations), "batch": BATCH.encode(_plain(self.batch))}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

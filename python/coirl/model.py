@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from . import _coirl
-from ._arrays import Booleans, Floats, Integers, booleans, contexts as as_contexts, count, floats, integers, number, policy as as_policy
-from .errors import ArrayError, SettingError
+from ._arrays import Booleans, Floats, Integers, booleans, count, file_name, flag, floats, integers, number, parts, room
+from ._arrays import contexts as as_contexts, policy as as_policy
+from .errors import ArrayError, DataError, ModelError, SettingError
 
 __all__ = ["Certificate", "ContextualMDP", "Evaluation", "Plan", "Plans"]
 
@@ -186,7 +187,7 @@ class ContextualMDP:
             state_features,
             pair_features,
             _initial(initial, n_states),
-            json.dumps(_criterion(discount, horizon, average)),
+            json.dumps(_criterion(discount, horizon, average, n_states)),
             _space(context_space, len(kernels)),
             json.dumps(names),
             known_mask,
@@ -203,7 +204,7 @@ class ContextualMDP:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> ContextualMDP:
         """Reads a model from a ``.npz`` or ``.safetensors`` file, whatever its name says."""
-        return cls._of(_coirl.Model.load(os.fspath(path)))
+        return cls._of(_coirl.Model.load(file_name(path)))
 
     @classmethod
     def from_npz(cls, path: str | os.PathLike[str]) -> ContextualMDP:
@@ -213,7 +214,7 @@ class ContextualMDP:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the model as ``.npz`` (exchange with NumPy) or ``.safetensors`` (bit for bit). The file appears whole or not at all."""
-        self._model.save(os.fspath(path))
+        self._model.save(file_name(path))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_from_bytes, (bytes(self._model.to_bytes()),))
@@ -282,7 +283,9 @@ class ContextualMDP:
 
     def feature_row(self, state: int, action: int) -> Floats:
         """φ of a state and an action ``[k]``."""
-        return self._model.feature_row(count("state", state), count("action", action))
+        if count("state", state) >= self.n_states:
+            raise DataError(f"state {state}: the model has {self.n_states} states", state=int(state), n_states=self.n_states)
+        return self._model.feature_row(state, min(count("action", action), self.n_actions))
 
     @property
     def names(self) -> dict[str, Any]:
@@ -297,7 +300,8 @@ class ContextualMDP:
 
     def sample_contexts(self, n: int, seed: int = 0) -> Floats:
         """Contexts drawn uniformly from the space of contexts ``[n, d]``; the same seed gives the same ones."""
-        return self._model.sample_contexts(count("n", n), count("seed", seed))
+        room("n", count("n", n), self.context_dimension or 1)
+        return self._model.sample_contexts(n, count("seed", seed))
 
     # Planning ----------------------------------------------------------------------------------------------------------------
 
@@ -345,7 +349,7 @@ class ContextualMDP:
             None if tolerance is None else number("tolerance", tolerance),
             None if max_sweeps is None else count("max_sweeps", max_sweeps),
             None if start is None else floats("start", start, 1),
-            bool(feature_expectations),
+            flag("feature_expectations", feature_expectations),
         )
         found["certificate"] = Certificate(**found["certificate"])
         return Plan(**found)
@@ -381,9 +385,9 @@ class ContextualMDP:
             _method(method),
             None if tolerance is None else number("tolerance", tolerance),
             None if max_sweeps is None else count("max_sweeps", max_sweeps),
-            bool(policies),
-            bool(values),
-            bool(feature_expectations),
+            flag("policies", policies),
+            flag("values", values),
+            flag("feature_expectations", feature_expectations),
         )
         # The extension has a list of the tables of a finite horizon, and nothing to shape where there are no rows.
         stages = () if self.horizon is None else (self.horizon,)
@@ -403,6 +407,8 @@ class ContextualMDP:
         for the steps of a finite horizon.
         """
         w, by_state, by_pair = _reward(weights, reward, required=False)
+        if flag("successor_features", successor_features):
+            room("successor_features", self.n_states, self.n_features)
         found = self._model.evaluate(as_policy(policy), w, by_state, by_pair, _context(context), bool(successor_features))
         return Evaluation(**{"value": None, "values": None, "q_values": None, "successor_features": None, **found})
 
@@ -415,12 +421,15 @@ class ContextualMDP:
     ) -> list[tuple[Integers, Integers]]:
         """``n`` trajectories ``(states, actions)``, one state more than actions, of ``steps`` transitions each; without ``steps`` a trajectory ends
         with probability 1 − γ at every state."""
+        # Without a discount below one there is no such end, and the model says so.
+        length = count("steps", steps) if steps is not None else int(1.0 / (1.0 - self.discount)) if self.discount < 1.0 else 0
+        room("n", count("n", n), length + 1)
         return self._model.sample(
             as_policy(policy),
             _context(context),
             None if start is None else min(count("start", start), 2**32 - 1),
-            count("n", n),
-            0 if steps is None else count("steps", steps),
+            n,
+            0 if steps is None else steps,
             steps is None,
             count("seed", seed),
             0,
@@ -501,8 +510,16 @@ def _is_sparse(value: Any) -> bool:
     return callable(getattr(value, "tocsr", None)) and hasattr(value, "shape")
 
 
+def _n_dimensions(value: Any) -> int | None:
+    """``None`` for lists of different lengths, which are no array."""
+    try:
+        return np.ndim(value)
+    except ValueError:
+        return None
+
+
 def _is_csr_tuple(value: Any, length: int) -> bool:
-    return isinstance(value, tuple) and len(value) == length and all(np.ndim(part) == 1 for part in value[-3:])
+    return isinstance(value, tuple) and len(value) == length and all(_n_dimensions(part) == 1 for part in value[-3:])
 
 
 def _kernel(value: Any, mask: Booleans | None, n_actions: int | None) -> _coirl.Kernel:
@@ -550,7 +567,7 @@ def _dynamics(value: Any, mask: Booleans | None, n_actions: int | None) -> tuple
     if isinstance(value, tuple) and len(value) == 2:
         kernels, centroids = value
         return _each_kernel(kernels, mask, n_actions), floats("centroids", centroids, 2)
-    if isinstance(value, list) and value and (_is_sparse(value[0]) or _is_csr_tuple(value[0], 3) or np.ndim(value[0]) == 3):
+    if isinstance(value, list) and value and (_is_sparse(value[0]) or _is_csr_tuple(value[0], 3) or _n_dimensions(value[0]) == 3):
         return _each_kernel(value, mask, n_actions), None
     if isinstance(value, np.ndarray) and value.ndim == 4:
         return _each_kernel(list(value), mask, n_actions), None
@@ -559,7 +576,7 @@ def _dynamics(value: Any, mask: Booleans | None, n_actions: int | None) -> tuple
 
 def _each_kernel(kernels: Any, mask: Booleans | None, n_actions: int | None) -> list[_coirl.Kernel]:
     try:
-        each = [_kernel(kernel, mask, n_actions) for kernel in kernels]
+        each = [_kernel(kernel, mask, n_actions) for kernel in parts("kernels", kernels)]
     except TypeError as error:
         raise TypeError(f"transitions: {error}") from None
     if not each:
@@ -580,7 +597,7 @@ def _features(value: Any, n_states: int, n_actions: int, mask: Booleans | None) 
         if len(csr.shape) != 2:
             raise ArrayError(f"features has shape {list(csr.shape)}; expected [states * actions, features]", what="features")
         if csr.shape[0] == n_states and n_actions != 1:
-            return floats("features", csr.toarray(), 2), None
+            return _dense_rows(csr), None
         return None, _pair_rows(int(csr.shape[1]), csr.indptr, csr.indices, csr.data, n_states, n_actions, mask)
     if _is_csr_tuple(value, 4):
         k, indptr, indices, data = value
@@ -593,16 +610,42 @@ def _features(value: Any, n_states: int, n_actions: int, mask: Booleans | None) 
     if not np.isfinite(array).all():
         index = int(np.flatnonzero(~np.isfinite(array))[0])
         raise ArrayError(f"features[{index}] is {array.ravel()[index]}; expected a finite number", what="features", index=index)
-    rows = array.reshape(-1, k) if mask is None else array[mask]
+    rows = array.reshape(n_states * n_actions, k) if mask is None else array[mask]
     owner, column = np.nonzero(rows)
     indptr = np.zeros(len(rows) + 1, dtype=np.int64)
     np.cumsum(np.bincount(owner, minlength=len(rows)), out=indptr[1:])
     return None, (k, indptr, column.astype(np.int64), np.ascontiguousarray(rows[owner, column]))
 
 
+def _walks(starts: Integers, columns: Integers, values: Floats) -> Integers:
+    """The lengths of compressed rows, which must end where their entries do."""
+    lengths = np.diff(starts)
+    if starts[0] != 0 or (lengths < 0).any() or starts[-1] > values.size or columns.size != values.size:
+        raise ArrayError("features: indptr does not walk through the entries", what="features")
+    return lengths
+
+
+def _dense_rows(csr: Any) -> Floats:
+    """A sparse matrix as a dense one. Its own way to do so may trust the columns, and write wherever they say."""
+    n_rows, k = (int(n) for n in csr.shape)
+    room("features", n_rows, k)
+    starts, columns = integers("features (indptr)", csr.indptr, 1), integers("features (indices)", csr.indices, 1)
+    values = floats("features (data)", csr.data, 1)
+    if starts.size != n_rows + 1:
+        raise ArrayError(f"features has {starts.size - 1} compressed rows; expected {n_rows}", what="features")
+    owner = np.repeat(np.arange(n_rows), _walks(starts, columns, values))
+    columns, values = columns[: owner.size], values[: owner.size]
+    if columns.size and not (0 <= columns.min() and columns.max() < k):
+        raise ArrayError(f"features has columns from {columns.min()} to {columns.max()}; expected numbers below {k}", what="features")
+    dense = np.zeros((n_rows, k))
+    np.add.at(dense, (owner, columns), values)
+    return dense
+
+
 def _pair_rows(
     k: int, indptr: Any, indices: Any, data: Any, n_states: int, n_actions: int, mask: Booleans | None
 ) -> _PairFeatures:
+    room("features", k)
     starts = integers("features (indptr)", indptr, 1)
     columns, values = integers("features (indices)", indices, 1), floats("features (data)", data, 1)
     if starts.size != n_states * n_actions + 1:
@@ -611,9 +654,7 @@ def _pair_rows(
         )
     if mask is None or mask.all():
         return k, starts, columns, values
-    lengths = np.diff(starts)
-    if starts[0] != 0 or (lengths < 0).any() or starts[-1] > values.size or columns.size != values.size:
-        raise ArrayError("features: indptr does not walk through the entries", what="features")
+    lengths = _walks(starts, columns, values)
     flat = mask.ravel()
     kept = np.repeat(flat, lengths)
     return k, np.concatenate([[0], np.cumsum(lengths[flat])]).astype(np.int64), columns[: kept.size][kept], values[: kept.size][kept]
@@ -632,32 +673,33 @@ def _initial(value: Any, n_states: int) -> Floats:
     return floats("initial", value, 1)
 
 
-def _criterion(discount: Any, horizon: Any, average: bool) -> Any:
+def _criterion(discount: Any, horizon: Any, average: bool, n_states: int) -> Any:
     gamma = number("discount", discount)
     if not 0.0 <= gamma <= 1.0:
-        from .errors import ModelError
-
         raise ModelError(f"the discount is {gamma}; expected a number in [0, 1]", value=gamma)
-    if horizon is not None and average:
+    if horizon is not None and flag("average", average):
         raise SettingError("a horizon and the average criterion were given; expected one of them", name="average")
-    if average:
+    if flag("average", average):
         return "average"
     if horizon is not None:
-        return {"finite_horizon": {"steps": count("horizon", horizon), "discount": gamma}}
+        # Every stage of a plan has a table of its own, which takes some room even for a single state.
+        room("horizon", count("horizon", horizon), n_states + 7)
+        return {"finite_horizon": {"steps": int(horizon), "discount": gamma}}
     return "total_reward" if gamma == 1.0 else {"discounted": {"discount": gamma}}
 
 
 def _space(value: Any, n_kernels: int) -> str | None:
     if value is None:
         return None
-    if value == "simplex":
+    if isinstance(value, str) and value == "simplex":
         if n_kernels < 2:
             raise SettingError('context_space = "simplex" has no dimension; say ("simplex", d)', name="context_space")
         return json.dumps({"simplex": {"dimension": n_kernels}})
     if isinstance(value, tuple) and len(value) == 2:
         if isinstance(value[0], str):
             if value[0] == "simplex":
-                return json.dumps({"simplex": {"dimension": count("context_space", value[1], 1)}})
+                room("context_space", count("context_space", value[1], 1))
+                return json.dumps({"simplex": {"dimension": int(value[1])}})
         else:
             lower, upper = (floats("context_space", bound, 1) for bound in value)
             if np.isfinite(lower).all() and np.isfinite(upper).all():

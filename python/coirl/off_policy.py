@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import _coirl
-from ._arrays import Floats, count, floats, integers, number
+from ._arrays import Floats, count, flag, floats, integers, number, parts, room
 from .errors import ArrayError
 
 __all__ = ["Estimate", "OffPolicy", "evaluate"]
@@ -108,9 +108,11 @@ def evaluate(
     resamples, seed
         Of the bootstrap over patients.
     """
-    every = [integers(f"states of episode {i}", part, 1) for i, part in enumerate(states)]
-    taken = [integers(f"actions of episode {i}", part, 1) for i, part in enumerate(actions)]
-    gained = [floats(f"rewards of episode {i}", part, 1) for i, part in enumerate(rewards)]
+    if not isinstance(policies, Mapping):
+        raise TypeError(f"policies is a {type(policies).__name__}; expected a dictionary of policies by name")
+    every = [integers(f"states of episode {i}", part, 1) for i, part in enumerate(parts("states", states))]
+    taken = [integers(f"actions of episode {i}", part, 1) for i, part in enumerate(parts("actions", actions))]
+    gained = [floats(f"rewards of episode {i}", part, 1) for i, part in enumerate(parts("rewards", rewards))]
     if not every or not len(every) == len(taken) == len(gained):
         raise ArrayError(f"{len(every)} episodes of states, {len(taken)} of actions, {len(gained)} of rewards; expected as many of each", what="episodes")
     for i, (a, b, c) in enumerate(zip(every, taken, gained)):
@@ -119,11 +121,17 @@ def evaluate(
     lengths = np.array([len(part) for part in every], dtype=np.int64)
     visited, done = np.concatenate(every), np.concatenate(taken)
     n_states, n_actions = count("n_states", n_states, 1), count("n_actions", n_actions, 1)
+    room("n_actions", max(n_states, visited.size), n_actions)
+    room("resamples", count("resamples", resamples))
     if visited.size and not (0 <= visited.min() and visited.max() < n_states):
         raise ArrayError(f"states go from {visited.min()} to {visited.max()}; expected numbers below {n_states}", what="states")
     if done.size and not (0 <= done.min() and done.max() < n_actions):
         raise ArrayError(f"actions go from {done.min()} to {done.max()}; expected numbers below {n_actions}", what="actions")
-    whose = np.arange(len(every)) if patients is None else np.unique(np.asarray(patients), return_inverse=True)[1]
+    try:
+        named = np.arange(len(every)) if patients is None else np.asarray(patients)
+    except ValueError as error:
+        raise ArrayError(f"patients is no array: {error}", what="patients") from None
+    whose = np.unique(named, return_inverse=True)[1]
     if len(whose) != len(every):
         raise ArrayError(f"patients has {len(whose)} entries; expected {len(every)}, one per episode", what="patients")
     given = [(str(name), _at_steps(str(name), policy, visited, n_states, n_actions)) for name, policy in policies.items()]
@@ -145,7 +153,7 @@ def evaluate(
         number("softness", softness),
         json.dumps(
             {
-                "fitted_q_alone": bool(fitted_q_alone),
+                "fitted_q_alone": flag("fitted_q_alone", fitted_q_alone),
                 "least_effective_sample_size": number("least_effective_sample_size", least_effective_sample_size),
                 "resampling": resampling,
             }
@@ -162,12 +170,13 @@ def evaluate(
 
 
 def _at_steps(name: str, policy: Any, visited: Any, n_states: int, n_actions: int) -> Floats:
-    array = np.asarray(policy)
-    if array.ndim == 1:
+    if floats(f"policy {name!r}", policy, 1, 2).ndim == 1:
         actions = integers(f"policy {name!r}", policy, 1)
         if len(actions) != n_states or actions.min(initial=0) < 0 or actions.max(initial=0) >= n_actions:
             raise ArrayError(f"policy {name!r}: expected one of {n_actions} actions for each of {n_states} states", what="policy")
-        return np.ascontiguousarray(np.eye(n_actions)[actions[visited]])
+        shares = np.zeros((visited.size, n_actions))
+        shares[np.arange(visited.size), actions[visited]] = 1.0
+        return shares
     shares = floats(f"policy {name!r}", policy, 2)
     if shares.shape == (n_states, n_actions) and n_states != visited.size:
         return np.ascontiguousarray(shares[visited])

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import _coirl
-from ._arrays import Floats, Integers, contexts as as_contexts, floats, number
+from ._arrays import Floats, Integers, contexts as as_contexts, flag, floats, number
 from .learners import Learner
 from .model import ContextualMDP
 
@@ -82,7 +82,8 @@ class Transfer:
             Keep what had to be planned.
         """
         wanted = None if bound is None else number("bound", bound)
-        found = self._transfer.predict(self.model._model, floats("context", context, 1), wanted, not plan, bool(remember))
+        own = floats("context", context, 1)
+        found = self._transfer.predict(self.model._model, own, wanted, not flag("plan", plan), flag("remember", remember))
         return Prediction(**found)
 
     @property

@@ -32,7 +32,7 @@ pub(crate) fn wheel() -> Outcome<PathBuf> {
     }
     let mut build = Command::new(&python);
     build.args(["-m", "maturin", "build", "--release", "--out"]).arg(&out).arg("--interpreter").arg(&python);
-    run(build.current_dir(root()))?;
+    run(&mut build)?;
     let entries = fs::read_dir(&out).map_err(|error| format!("{}: {error}", out.display()))?;
     let wheels = entries.filter_map(|entry| entry.ok().map(|entry| entry.path()));
     let wheel = wheels.filter(|path| path.extension().is_some_and(|extension| extension == "whl")).max();
@@ -52,5 +52,7 @@ pub(crate) fn test() -> Outcome {
     let requirements = root().join("python/tests/requirements.txt");
     pip(&python, &["--requirement", &requirements.display().to_string()])?;
     pip(&python, &["--force-reinstall", "--no-deps", &wheel])?;
-    run(Command::new(&python).args(["-m", "pytest", "--quiet"]).current_dir(root()))
+    run(Command::new(&python).args(["-m", "ruff", "check", "--quiet", "python"]))?;
+    run(Command::new(&python).args(["-m", "ruff", "format", "--quiet", "--check", "python"]))?;
+    run(Command::new(&python).args(["-m", "pytest", "--quiet"]))
 }

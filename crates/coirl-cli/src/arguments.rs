@@ -91,6 +91,9 @@ pub(crate) struct Global {
     /// Seed of everything random
     #[arg(long, global = true, value_name = "S", default_value_t = 0)]
     pub(crate) seed: u64,
+    /// The words that were typed after the name of the program.
+    #[arg(skip)]
+    pub(crate) typed: Vec<String>,
 }
 
 #[derive(Debug, Subcommand)]

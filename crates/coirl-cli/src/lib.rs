@@ -23,15 +23,17 @@ mod summary;
 mod tables;
 mod text;
 
-use arguments::Cli;
+use arguments::{Cli, Global};
 use clap::Parser;
 use failure::{Failure, Outcome};
 use std::ffi::OsString;
 
 /// Runs the command of these arguments, the name of the program first, and gives its exit code.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
-    let cli = match Cli::try_parse_from(arguments) {
-        Ok(cli) => cli,
+    let words: Vec<OsString> = arguments.into_iter().collect();
+    let typed = words.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    let cli = match Cli::try_parse_from(words) {
+        Ok(cli) => Cli { global: Global { typed, ..cli.global }, ..cli },
         Err(usage) => {
             // With nobody to read it there is nothing left to say.
             let _ = usage.print();

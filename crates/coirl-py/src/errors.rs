@@ -15,7 +15,8 @@ fn class<'py>(py: Python<'py>, family: &str) -> PyResult<Bound<'py, PyType>> {
     Ok(module.bind(py).getattr(family)?.cast_into::<PyType>()?)
 }
 
-fn exception(py: Python<'_>, family: &str, message: String, data: Bound<'_, PyDict>) -> PyErr {
+/// An exception of a family with its data.
+pub(crate) fn with_data(py: Python<'_>, family: &str, message: String, data: Bound<'_, PyDict>) -> PyErr {
     let raised = class(py, family).and_then(|class| class.call((message.clone(),), Some(&data)));
     match raised {
         Ok(value) => PyErr::from_value(value),
@@ -26,7 +27,7 @@ fn exception(py: Python<'_>, family: &str, message: String, data: Bound<'_, PyDi
 
 /// A family without data.
 pub(crate) fn of_family(py: Python<'_>, family: &str, message: impl Into<String>) -> PyErr {
-    exception(py, family, message.into(), PyDict::new(py))
+    with_data(py, family, message.into(), PyDict::new(py))
 }
 
 /// What should not happen.
@@ -43,7 +44,7 @@ pub(crate) fn panicked() -> PyErr {
 pub(crate) fn raised(py: Python<'_>, error: Error) -> PyErr {
     let data = PyDict::new(py);
     let family = family_and_data(&error, &data).unwrap_or("CoirlError");
-    exception(py, family, error.to_string(), data)
+    with_data(py, family, error.to_string(), data)
 }
 
 /// The family of an error; its data go to the dictionary.

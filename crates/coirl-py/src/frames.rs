@@ -2,7 +2,7 @@
 #![allow(unsafe_code)] // takes over the stream that a capsule holds
 
 use crate::arrays::vector;
-use crate::errors::of_family;
+use crate::errors::{of_family, with_data};
 use arrow_array::cast::AsArray;
 use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
 use arrow_array::{Array, ArrayRef, RecordBatchReader};
@@ -33,7 +33,7 @@ pub(crate) fn columns<'py>(
                 Some(meant) => format!("the nearest is '{meant}'"),
                 None => format!("it has {}", all.join(", ")),
             };
-            of_family(py, "DataError", format!("the frame has no column '{name}'; {others}"))
+            about(py, name, format!("the frame has no column '{name}'; {others}"))
         })?);
     }
     let mut batches = Vec::new();
@@ -54,7 +54,7 @@ pub(crate) fn columns<'py>(
             for part in parts {
                 append_numbers(&mut values, part).ok_or_else(|| {
                     let kind = part.data_type();
-                    of_family(py, "DataError", format!("column '{name}' is of type {kind}; expected numbers or words"))
+                    about(py, name, format!("column '{name}' is of type {kind}; expected numbers or words"))
                 })?;
             }
             dict.set_item(name, vector(py, values))?;
@@ -137,6 +137,15 @@ fn append_numbers(values: &mut Vec<f64>, part: &ArrayRef) -> Option<()> {
         DataType::Timestamp(TimeUnit::Nanosecond, _) => TimestampNanosecondType,
     }
     Some(())
+}
+
+/// What is wrong with a column.
+fn about(py: Python<'_>, column: &str, message: String) -> PyErr {
+    let data = PyDict::new(py);
+    match data.set_item("column", column) {
+        Ok(()) => with_data(py, "DataError", message, data),
+        Err(error) => error,
+    }
 }
 
 fn refused(py: Python<'_>, error: impl std::fmt::Display) -> PyErr {

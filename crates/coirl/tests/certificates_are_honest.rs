@@ -36,8 +36,9 @@ proptest! {
         let slack = 1e-13 * (1.0 + largest(&best)) / (1.0 - sketch.discount);
         for method in METHODS {
             let tolerant = Planner::to_tolerance(method, 10.0_f64.powf(exponent));
-            let limited = Planner { limits: Limits { max_sweeps }, ..tolerant };
-            for planner in [tolerant, limited, Planner::exact(method)] {
+            let limited = |planner| Planner { limits: Limits { max_sweeps }, ..planner };
+            let exact = Planner::exact(method);
+            for planner in [tolerant, limited(tolerant), exact, limited(exact)] {
                 let plan = planner.plan(&mdp, &reward).unwrap();
                 let (loss, error) = truth(&model, &reward, &best, &plan);
                 let certificate = plan.certificate;

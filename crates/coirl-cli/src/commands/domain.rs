@@ -364,14 +364,13 @@ fn show(domain: &Domain, global: &Global) -> Result<(), Failure> {
             return Ok(writeln!(out, "  {}", summary.example(name, domain.example_weights()))?);
         }
         let file = format!("{name}.npz");
-        writeln!(out, "  {} --out {file}", typed_export_command())?;
+        writeln!(out, "  {} --out {file}", typed_export_command(&global.typed))?;
         Ok(writeln!(out, "  {}", summary.example(&file, domain.example_weights()))?)
     })
 }
 
 /// The command that was typed, with `export` in place of `show`.
-fn typed_export_command() -> String {
-    let typed: Vec<String> = std::env::args().skip(1).collect();
+fn typed_export_command(typed: &[String]) -> String {
     let words = typed.iter().map(|word| if word == "show" { "export" } else { word.as_str() });
     format!("coirl {}", words.collect::<Vec<_>>().join(" "))
 }

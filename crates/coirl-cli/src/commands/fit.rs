@@ -149,8 +149,8 @@ struct OutputArgs {
 
 impl FitArgs {
     /// The same with the learner that a spec asks for, but for what was typed.
-    fn with_learner(&self, options: &BTreeMap<String, toml::Value>) -> Result<Self, Failure> {
-        let cli = Cli::try_parse_from(with_options(options)).map_err(|error| {
+    fn with_learner(&self, options: &BTreeMap<String, toml::Value>, typed: &[String]) -> Result<Self, Failure> {
+        let cli = Cli::try_parse_from(with_options(options, typed)).map_err(|error| {
             let message = error.render().to_string();
             let first = message.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
             Failure::refused(format!("[learner] of the spec: {first}"))
@@ -211,8 +211,8 @@ impl FitArgs {
 }
 
 /// The command line with options of a spec before those that were typed, which count.
-fn with_options(options: &BTreeMap<String, toml::Value>) -> Vec<String> {
-    let mut words: Vec<String> = std::env::args().collect();
+fn with_options(options: &BTreeMap<String, toml::Value>, typed: &[String]) -> Vec<String> {
+    let mut words: Vec<String> = std::iter::once("coirl".to_owned()).chain(typed.iter().cloned()).collect();
     let at = words.iter().position(|word| word == "fit").map_or(words.len(), |at| at + 1);
     let flags = options.iter().flat_map(|(name, value)| {
         let flag = format!("--{}", name.replace('_', "-"));
@@ -250,7 +250,7 @@ pub(crate) fn run(args: &FitArgs, global: &Global) -> Result<Outcome, Failure> {
                 return Err(Failure::in_file(given, reason));
             };
             let learner = CohortFolder::open(&folder)?.file.spec.learner;
-            let args = args.with_learner(&learner)?;
+            let args = args.with_learner(&learner, &global.typed)?;
             fit(&FitArgs { data: args.data.in_cohort(&folder)?, ..args }, global)
         }
     }
@@ -332,7 +332,7 @@ fn fit(args: &FitArgs, global: &Global) -> Result<Outcome, Failure> {
     if fitted.status == Status::Interrupted {
         let saved = format!("stopped after step {}; {} is saved", fitted.steps, checkpoint_file.display());
         note(global.quiet, &saved);
-        note(global.quiet, &format!("to go on: {}", typed_command_with("--resume")));
+        note(global.quiet, &format!("to go on: {}", typed_command_with(&global.typed, "--resume")));
         return Ok(Outcome::Interrupted);
     }
     let score = match (&examination, scored_on) {
@@ -484,9 +484,8 @@ pub(crate) fn write_matrix(
 }
 
 /// The command that was typed, with one option more.
-fn typed_command_with(option: &str) -> String {
-    let mut words: Vec<String> = std::env::args().skip(1).filter(|word| word != option).collect();
-    words.insert(0, "coirl".into());
-    words.push(option.into());
-    words.iter().map(|word| crate::text::shell_word(word)).collect::<Vec<_>>().join(" ")
+fn typed_command_with(typed: &[String], option: &str) -> String {
+    let others = typed.iter().map(String::as_str).filter(|word| *word != option);
+    let words = std::iter::once("coirl").chain(others).chain([option]);
+    words.map(crate::text::shell_word).collect::<Vec<_>>().join(" ")
 }

@@ -7,7 +7,7 @@ use super::linear::{policy_values, sup_norm};
 use super::planner::{Limits, Plan, start_value};
 use super::policy::Policy;
 use super::problem::Problem;
-use super::sweep::{Change, greedy, improve};
+use super::sweep::{greedy, improve};
 use crate::error::{Error, Result};
 
 /// Actions whose Q-values differ by no more than this share of the largest |Q| count as equal.
@@ -39,23 +39,25 @@ fn finish(
     // The evaluation starts from the backup, one step nearer than the values it was made from.
     let Iterated { values: mut backed, backed: mut values, mut choice, mut sweeps, .. } = reached;
     let mut better = Vec::new();
-    let mut optimal = false;
-    let mut backup = Change::NONE;
-    while !optimal && sweeps < limits.max_sweeps {
+    // One evaluation is made whatever the limit: what follows needs its Q-values.
+    let (optimal, mut backup) = loop {
         matrix.gather(problem, &choice);
         sweeps += evaluated(policy_values(matrix, &mut values, scratch))?;
-        backup = improve(numbers, &values, &mut backed, q);
+        let backup = improve(numbers, &values, &mut backed, q);
         greedy(numbers.state_rows, q, &backed, &mut better);
         sweeps += 1;
         let threshold = GAIN_TOLERANCE * sup_norm(&values);
-        optimal = true;
+        let mut optimal = true;
         for s in 0..choice.len() {
             if backed[s] - values[s] > threshold && better[s] != choice[s] {
                 choice[s] = better[s];
                 optimal = false;
             }
         }
-    }
+        if optimal || sweeps >= limits.max_sweeps {
+            break (optimal, backup);
+        }
+    };
     let chosen = lowest_of_ties(problem, q);
     let reward = |s: usize| problem.reward.of_pair(s, chosen[s] as usize);
     let rows = problem.rows_of(&chosen);
