@@ -130,7 +130,12 @@ def room(what: str, *sizes: int) -> None:
     """Refuses what no memory would hold; asking the system for it would end the process."""
     wanted = math.prod(sizes)
     if wanted > _MOST_NUMBERS:
-        raise ArrayError(f"{what}: {wanted} numbers are more than the {_MOST_NUMBERS} that can be held", what=what, count=wanted, limit=_MOST_NUMBERS)
+        raise ArrayError(
+            f"{what}: {wanted} numbers are more than the {_MOST_NUMBERS} that can be held",
+            what=what,
+            count=wanted,
+            limit=_MOST_NUMBERS,
+        )
 
 
 def number(what: str, value: Any) -> float:

@@ -85,9 +85,7 @@ EVOLUTION_STEP = Codec(
     to_number=_schedule,
 )
 PERTURBATION = Codec({"antithetic": {"antithetic": {"deviation": 1e-3, "pairs": 250}}})
-GRADIENT = Codec(
-    {"propagated": "propagated", "antithetic": {"antithetic": {"deviation": 1e-3, "pairs": 50, "policies": "fixed"}}}
-)
+GRADIENT = Codec({"propagated": "propagated", "antithetic": {"antithetic": {"deviation": 1e-3, "pairs": 50, "policies": "fixed"}}})
 HIDDEN = Codec(
     {word: word for word in ("plain", "simulator", "real_life")},
     of_list=lambda widths: {"layers": [_leaky(width) for width in widths]},

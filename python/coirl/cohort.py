@@ -168,9 +168,7 @@ class CohortRun:
         """What was learned."""
         return load(self.path / "fitted.safetensors", self.cohort.model)
 
-    def score(
-        self, *others: CohortRun, resamples: int = 500, seed: int = 0, quiet: bool = True, **options: Any
-    ) -> dict[str, Any]:
+    def score(self, *others: CohortRun, resamples: int = 500, seed: int = 0, quiet: bool = True, **options: Any) -> dict[str, Any]:
         """How this run (and others on the same cohort) does on test patients: action matching with intervals, subgroups, what its
         policy would have reached or why that is refused, and on a synthetic table what it is worth in truth. ``options`` are those
         of ``coirl cohort score``: ``no_off_policy=True``, ``off_policy_resamples=20``."""

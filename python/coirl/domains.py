@@ -34,7 +34,9 @@ def sepsis(inadmissible: str = "unknown", dynamics: str = "shared", discount: fl
 
     ``inadmissible`` actions lead to a state *unknown*, or are ``"masked"``; ``dynamics`` are ``"shared"``, a ``"mixture"`` or ``"clusters"``.
     """
-    return ContextualMDP._of(_coirl.sepsis(_word("inadmissible", inadmissible), _word("dynamics", dynamics), number("discount", discount)))
+    return ContextualMDP._of(
+        _coirl.sepsis(_word("inadmissible", inadmissible), _word("dynamics", dynamics), number("discount", discount))
+    )
 
 
 def sepsis_mapping() -> Floats:

@@ -19,8 +19,9 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from . import _coirl
-from ._arrays import Floats, Integers, contexts as as_contexts, file_name, floats, integers, parts
-from ._codecs import ESTIMATOR, PLAIN, Codec
+from ._arrays import Floats, Integers, file_name, floats, integers, parts
+from ._arrays import contexts as as_contexts
+from ._codecs import ESTIMATOR, Codec
 from .demonstrations import Demonstrations
 from .errors import DataError, NotFittedError, SettingError
 from .experts import SimulatedExpert
@@ -354,7 +355,9 @@ class Learner:
         for states in lists:
             for state in states:
                 if not 0 <= state < model.n_states:
-                    raise DataError(f"visits has state {state}; the model has {model.n_states} states", state=state, n_states=model.n_states)
+                    raise DataError(
+                        f"visits has state {state}; the model has {model.n_states} states", state=state, n_states=model.n_states
+                    )
         return fitted.predictions(model._model, as_contexts(contexts), lists)
 
     # Files -------------------------------------------------------------------------------------------------------------------

@@ -13,7 +13,8 @@ import numpy as np
 
 from . import _coirl
 from ._arrays import Booleans, Floats, Integers, booleans, count, file_name, flag, floats, integers, number, parts, room
-from ._arrays import contexts as as_contexts, policy as as_policy
+from ._arrays import contexts as as_contexts
+from ._arrays import policy as as_policy
 from .errors import ArrayError, DataError, ModelError, SettingError
 
 __all__ = ["Certificate", "ContextualMDP", "Evaluation", "Plan", "Plans"]
@@ -393,7 +394,10 @@ class ContextualMDP:
         stages = () if self.horizon is None else (self.horizon,)
         if policies:
             found["policies"] = np.asarray(found["policies"], dtype=np.int64).reshape(len(rows), *stages, self.n_states)
-        for name, wanted, width in (("values", values, self.n_states), ("feature_expectations", feature_expectations, self.n_features)):
+        for name, wanted, width in (
+            ("values", values, self.n_states),
+            ("feature_expectations", feature_expectations, self.n_features),
+        ):
             if wanted and found[name] is None:
                 found[name] = np.empty((0, width))
         return Plans(**found)
@@ -473,7 +477,12 @@ def _word(what: str, value: Any) -> str:
 
 def _shape(what: str, array: Any, wanted: tuple[int, ...]) -> None:
     if array.shape != wanted:
-        raise ArrayError(f"{what} has shape {list(array.shape)}; expected {list(wanted)}", what=what, expected=list(wanted), found=list(array.shape))
+        raise ArrayError(
+            f"{what} has shape {list(array.shape)}; expected {list(wanted)}",
+            what=what,
+            expected=list(wanted),
+            found=list(array.shape),
+        )
 
 
 def _context(value: Any) -> Floats | None:
@@ -636,15 +645,15 @@ def _dense_rows(csr: Any) -> Floats:
     owner = np.repeat(np.arange(n_rows), _walks(starts, columns, values))
     columns, values = columns[: owner.size], values[: owner.size]
     if columns.size and not (0 <= columns.min() and columns.max() < k):
-        raise ArrayError(f"features has columns from {columns.min()} to {columns.max()}; expected numbers below {k}", what="features")
+        raise ArrayError(
+            f"features has columns from {columns.min()} to {columns.max()}; expected numbers below {k}", what="features"
+        )
     dense = np.zeros((n_rows, k))
     np.add.at(dense, (owner, columns), values)
     return dense
 
 
-def _pair_rows(
-    k: int, indptr: Any, indices: Any, data: Any, n_states: int, n_actions: int, mask: Booleans | None
-) -> _PairFeatures:
+def _pair_rows(k: int, indptr: Any, indices: Any, data: Any, n_states: int, n_actions: int, mask: Booleans | None) -> _PairFeatures:
     room("features", k)
     starts = integers("features (indptr)", indptr, 1)
     columns, values = integers("features (indices)", indices, 1), floats("features (data)", data, 1)
@@ -657,7 +666,12 @@ def _pair_rows(
     lengths = _walks(starts, columns, values)
     flat = mask.ravel()
     kept = np.repeat(flat, lengths)
-    return k, np.concatenate([[0], np.cumsum(lengths[flat])]).astype(np.int64), columns[: kept.size][kept], values[: kept.size][kept]
+    return (
+        k,
+        np.concatenate([[0], np.cumsum(lengths[flat])]).astype(np.int64),
+        columns[: kept.size][kept],
+        values[: kept.size][kept],
+    )
 
 
 def _initial(value: Any, n_states: int) -> Floats:

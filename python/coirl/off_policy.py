@@ -114,10 +114,17 @@ def evaluate(
     taken = [integers(f"actions of episode {i}", part, 1) for i, part in enumerate(parts("actions", actions))]
     gained = [floats(f"rewards of episode {i}", part, 1) for i, part in enumerate(parts("rewards", rewards))]
     if not every or not len(every) == len(taken) == len(gained):
-        raise ArrayError(f"{len(every)} episodes of states, {len(taken)} of actions, {len(gained)} of rewards; expected as many of each", what="episodes")
+        raise ArrayError(
+            f"{len(every)} episodes of states, {len(taken)} of actions, {len(gained)} of rewards; expected as many of each",
+            what="episodes",
+        )
     for i, (a, b, c) in enumerate(zip(every, taken, gained)):
         if not len(a) == len(b) == len(c):
-            raise ArrayError(f"episode {i}: {len(a)} states, {len(b)} actions, {len(c)} rewards; expected as many of each", what="episodes", episode=i)
+            raise ArrayError(
+                f"episode {i}: {len(a)} states, {len(b)} actions, {len(c)} rewards; expected as many of each",
+                what="episodes",
+                episode=i,
+            )
     lengths = np.array([len(part) for part in every], dtype=np.int64)
     visited, done = np.concatenate(every), np.concatenate(taken)
     n_states, n_actions = count("n_states", n_states, 1), count("n_actions", n_actions, 1)

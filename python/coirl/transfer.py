@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import _coirl
-from ._arrays import Floats, Integers, contexts as as_contexts, flag, floats, number
+from ._arrays import Floats, Integers, flag, floats, number
+from ._arrays import contexts as as_contexts
 from .learners import Learner
 from .model import ContextualMDP
 

@@ -70,7 +70,12 @@ def same(one: Any, other: Any) -> bool:
 def run_script(code: str, timeout: float = 120.0) -> subprocess.CompletedProcess[str]:
     """A program of its own, in this environment."""
     return subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=timeout, env=environment(), check=False
+        [sys.executable, "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        env=environment(),
+        check=False,
     )
 
 
@@ -162,7 +167,17 @@ def test_what_was_learned_comes_back_from_a_file(cls: type[Learner], tmp_path: P
         params = again.get_params()
         for name, value in learner.get_params().items():
             assert same(value, params[name]) or (name, value) == ("objective", "auto"), name
-        for name in ("mapping_", "loss_", "history_", "status_", "certificate_", "n_steps_", "n_planner_calls_", "n_demonstrations_", "settings_"):
+        for name in (
+            "mapping_",
+            "loss_",
+            "history_",
+            "status_",
+            "certificate_",
+            "n_steps_",
+            "n_planner_calls_",
+            "n_demonstrations_",
+            "settings_",
+        ):
             assert same(getattr(learner, name), getattr(again, name)), name
         for one, other in zip(learner.predict(TESTS), again.predict(TESTS)):
             np.testing.assert_array_equal(one, other)
@@ -186,10 +201,14 @@ def test_what_was_learned_comes_back_from_a_file(cls: type[Learner], tmp_path: P
         coirl.MirrorDescent(geometry="sphere", step_size={"schedule": {"initial": 0.3, "decay": 0.5}}, average="before_update"),
         coirl.MirrorDescent(step_size="constant"),
         coirl.MirrorDescent(step_size={"theory": {"multiplier": 2.0}}),
-        coirl.Neural(hidden=[4, 3], objective="loss", optimiser=0.9, step_decay=0.99, weight_decay=0.1, largest_gradient=1.0, batch="full"),
+        coirl.Neural(
+            hidden=[4, 3], objective="loss", optimiser=0.9, step_decay=0.99, weight_decay=0.1, largest_gradient=1.0, batch="full"
+        ),
         coirl.Neural(hidden=[4], objective="loss", gradient="antithetic", optimiser="sgd", unit_output=False, batch="in_order"),
         coirl.Bundle(max_cuts=7, radius=2.0, caution=0.5, relative_gap=1e-2, stop_gap=1e-3),
-        coirl.EvolutionStrategies(perturbation={"antithetic": {"deviation": 0.01, "pairs": 4}}, region="ball", step_size=0.2, best=True),
+        coirl.EvolutionStrategies(
+            perturbation={"antithetic": {"deviation": 0.01, "pairs": 4}}, region="ball", step_size=0.2, best=True
+        ),
         coirl.EvolutionStrategies(policies="resolved", perturbation={"antithetic": {"deviation": 0.01, "pairs": 2}}),
         coirl.Mwal(signed=False, step_multiplier=2.0),
         coirl.Projection(states="joint"),
@@ -302,8 +321,7 @@ def test_a_callback_stops_a_run(cls: type[Learner]) -> None:
     learner = cls(max_steps=50).fit(MODEL, shown(), callback=lambda record: record["step"] < 3)
     assert learner.n_steps_ == 3 and learner.status_ == "interrupted"
     short = cls(max_steps=3).fit(MODEL, shown())
-    if cls is not coirl.MaximumEntropy:  # its steps do not know how many there will be, but its line search keeps what it has tried
-        np.testing.assert_allclose(learner.predict(TESTS[0]), short.predict(TESTS[0]), atol=1e-9)
+    np.testing.assert_allclose(learner.predict(TESTS[0]), short.predict(TESTS[0]), atol=1e-9)
     # Nothing is no answer: the run goes on.
     assert cls(max_steps=4).fit(MODEL, shown(), callback=lambda record: None).n_steps_ == 4
 
@@ -383,7 +401,12 @@ def test_an_expert_that_fails() -> None:
 
     with pytest.raises(LookupError, match="somebody else"):
         coirl.Ellipsoid(max_steps=3).fit(MODEL, CONTEXTS, expert=refuses)
-    for answer, family in (([1.0], errors.ArrayError), ([np.nan] * 3, errors.ArrayError), ("yes", TypeError), (3, errors.ArrayError)):
+    for answer, family in (
+        ([1.0], errors.ArrayError),
+        ([np.nan] * 3, errors.ArrayError),
+        ("yes", TypeError),
+        (3, errors.ArrayError),
+    ):
         with pytest.raises(family):
             coirl.Ellipsoid(max_steps=3).fit(MODEL, CONTEXTS, expert=lambda *_, own=answer: own)
     with pytest.raises(TypeError, match="expert"):
@@ -537,7 +560,12 @@ def families() -> list[tuple[type[errors.CoirlError], type[Exception], Any, dict
         (errors.DataError, ValueError, lambda: MODEL.evaluate(np.full((12, 3), 0.5)), {"state": 0, "sum": 1.5}),
         (errors.SettingError, ValueError, lambda: MODEL.plan([1.0, 0, 0], method="magic"), {"name": "method", "value": "magic"}),
         (errors.SettingError, ValueError, lambda: coirl.Adaptive(seed=-1).fit(MODEL, shown()), {}),
-        (errors.SolverError, ArithmeticError, lambda: ContextualMDP(np.eye(2)[:, None], np.eye(2), average=True).plan([1.0, 0.0]), {}),
+        (
+            errors.SolverError,
+            ArithmeticError,
+            lambda: ContextualMDP(np.eye(2)[:, None], np.eye(2), average=True).plan([1.0, 0.0]),
+            {},
+        ),
         (errors.FileError, OSError, lambda: coirl.load("no-such-file.safetensors"), {"errno": 2}),
         (errors.CommandError, RuntimeError, lambda: coirl.report("no-such-folder"), {"returncode": 1}),
         (errors.NotFittedError, AttributeError, lambda: coirl.Adaptive().predict(TESTS), {}),
@@ -559,7 +587,7 @@ def test_errors_are_of_one_family_with_data(number: int) -> None:
     assert all(getattr(again, name) == getattr(error, name) for name in data)
     assert str(error) and not str(error).startswith("(")
     with pytest.raises(AttributeError):
-        error.no_such_thing
+        str(error.no_such_thing)
 
 
 def test_every_family_is_tested() -> None:
@@ -570,7 +598,7 @@ def test_every_family_is_tested() -> None:
 
 def test_the_interpreter_is_free_while_plans_are_made() -> None:
     model = coirl.domains.garnet(3000, 6, n_successors=20, n_features=8, discount=0.995, seed=1)
-    weights = np.random.default_rng(0).normal(size=(64, 8))
+    weights = np.random.default_rng(0).normal(size=(256, 8))
     turns, done = 0, threading.Event()
 
     def count() -> None:
@@ -655,7 +683,7 @@ def test_ctrl_c_ends_a_fit_and_keeps_what_was_learned() -> None:
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 @pytest.mark.parametrize("work", ["model.plan_many(weights)", "[model.plan(row, method='value_iteration') for row in weights]"])
 def test_ctrl_c_ends_planning(work: str) -> None:
-    # All of it would take hours.
+    # All of it would take longer than the script may.
     done = run_script(
         f"""
         import os, signal, threading

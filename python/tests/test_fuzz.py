@@ -19,7 +19,7 @@ import textwrap
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -89,7 +89,11 @@ class Calls:
     def demonstrations(self, n: int = 4) -> dict[str, Any]:
         contexts = self.rng.dirichlet(np.ones(3), n)
         if self.rng.random() < 0.5:
-            return {"contexts": contexts, "feature_expectations": self.rng.normal(size=(n, 2)), "starts": self.rng.integers(-1, 5, n)}
+            return {
+                "contexts": contexts,
+                "feature_expectations": self.rng.normal(size=(n, 2)),
+                "starts": self.rng.integers(-1, 5, n),
+            }
         lengths = self.rng.integers(1, 5, n)
         return {
             "contexts": contexts,
@@ -106,9 +110,18 @@ class Calls:
         compressed = (rows.indptr, rows.indices, rows.data)
         by_pair = self.rng.normal(size=(n_states, n_actions, k))
         pair_rows = sp.csr_matrix(by_pair.reshape(-1, k))
-        transitions = self.pick([dense, rows, compressed, [dense, dense], ([dense, dense], self.rng.normal(size=(2, 2))), np.array([dense, dense])])
+        transitions = self.pick(
+            [dense, rows, compressed, [dense, dense], ([dense, dense], self.rng.normal(size=(2, 2))), np.array([dense, dense])]
+        )
         features = self.pick(
-            [by_pair[:, 0], by_pair, pair_rows, (k, pair_rows.indptr, pair_rows.indices, pair_rows.data), "indicators", sp.coo_matrix(by_pair[:, 0])]
+            [
+                by_pair[:, 0],
+                by_pair,
+                pair_rows,
+                (k, pair_rows.indptr, pair_rows.indices, pair_rows.data),
+                "indicators",
+                sp.coo_matrix(by_pair[:, 0]),
+            ]
         )
         extras: dict[str, Any] = {
             "discount": 0.9,
@@ -133,14 +146,27 @@ class Calls:
             kwargs["reward"] = self.pick([self.rng.normal(size=s), self.rng.normal(size=(s, a))])
         else:
             kwargs["weights"] = self.rng.normal(size=k)
-        optional = {"method": "value_iteration", "tolerance": 1e-3, "max_sweeps": 50, "start": self.rng.normal(size=s), "feature_expectations": True}
+        optional = {
+            "method": "value_iteration",
+            "tolerance": 1e-3,
+            "max_sweeps": 50,
+            "start": self.rng.normal(size=s),
+            "feature_expectations": True,
+        }
         return "plan", model.plan, [], {**kwargs, **{name: value for name, value in optional.items() if self.rng.random() < 0.3}}
 
     def call_plan_many(self) -> Call:
         model = self.pick(self.models)
         n = int(self.rng.integers(0, 20))
         kwargs: dict[str, Any] = self.pick([{"contexts": self.rng.dirichlet(np.ones(3), n)}, {"context": self.context()}])
-        optional = {"method": "policy_iteration", "tolerance": 1e-2, "max_sweeps": 9, "policies": False, "values": True, "feature_expectations": False}
+        optional = {
+            "method": "policy_iteration",
+            "tolerance": 1e-2,
+            "max_sweeps": 9,
+            "policies": False,
+            "values": True,
+            "feature_expectations": False,
+        }
         kept = {name: value for name, value in optional.items() if self.rng.random() < 0.2}
         return "plan_many", model.plan_many, [self.rng.normal(size=(n, model.n_features))], {**kwargs, **kept}
 
@@ -164,7 +190,12 @@ class Calls:
     def call_sample(self) -> Call:
         model = self.pick(self.models)
         kwargs: dict[str, Any] = {"steps": 4, "context": self.context(), "start": 1, "seed": 3}
-        return "sample", model.sample, [self.policy(model), 3], {name: value for name, value in kwargs.items() if self.rng.random() < 0.7}
+        return (
+            "sample",
+            model.sample,
+            [self.policy(model), 3],
+            {name: value for name, value in kwargs.items() if self.rng.random() < 0.7},
+        )
 
     def call_parts(self) -> Call:
         model = self.pick(self.models)
@@ -183,9 +214,20 @@ class Calls:
 
     def call_frame(self) -> Call:
         n = 6
-        frame = {"id": np.repeat([0, 1], 3), "t": np.arange(n), "s": self.rng.integers(0, 5, n), "a": self.rng.integers(0, 3, n), "c": np.repeat([0.5, 1.0], 3)}
+        frame = {
+            "id": np.repeat([0, 1], 3),
+            "t": np.arange(n),
+            "s": self.rng.integers(0, 5, n),
+            "a": self.rng.integers(0, 3, n),
+            "c": np.repeat([0.5, 1.0], 3),
+        }
         frame[self.pick(list(frame))] = self.mutated_array(np.asarray(frame[self.pick(list(frame))]))
-        return "from_frame", Demonstrations.from_frame, [frame], {"id": "id", "time": "t", "state": "s", "action": "a", "context": ["c"]}
+        return (
+            "from_frame",
+            Demonstrations.from_frame,
+            [frame],
+            {"id": "id", "time": "t", "state": "s", "action": "a", "context": ["c"]},
+        )
 
     def call_split(self) -> Call:
         own = Demonstrations.from_arrays(**self.demonstrations(6))
@@ -195,8 +237,21 @@ class Calls:
 
     def call_fit(self) -> Call:
         cls = self.pick(
-            [coirl.Adaptive, coirl.MirrorDescent, coirl.Bundle, coirl.EvolutionStrategies, coirl.Projection, coirl.Mwal, coirl.MaxMargin]
-            + [coirl.MaximumEntropy, coirl.Majority, coirl.NearestContext, coirl.Uniform, coirl.Cloning, coirl.Neural]
+            [
+                coirl.Adaptive,
+                coirl.MirrorDescent,
+                coirl.Bundle,
+                coirl.EvolutionStrategies,
+                coirl.Projection,
+                coirl.Mwal,
+                coirl.MaxMargin,
+                coirl.MaximumEntropy,
+                coirl.Majority,
+                coirl.NearestContext,
+                coirl.Uniform,
+                coirl.Cloning,
+                coirl.Neural,
+            ]
         )
         settings = {own: value for own, value in cls().get_params().items() if own not in ("max_steps", "seed")}
         # What costs time or memory in proportion to its size stays as it is.
@@ -244,7 +299,12 @@ class Calls:
     def call_transfer(self) -> Call:
         kind = self.rng.random()
         if kind < 0.4:
-            return "Transfer", Transfer, [self.pick(self.models[:2]), self.pick([self.mapping, self.learner]), self.rng.dirichlet(np.ones(3), 3)], {}
+            return (
+                "Transfer",
+                Transfer,
+                [self.pick(self.models[:2]), self.pick([self.mapping, self.learner]), self.rng.dirichlet(np.ones(3), 3)],
+                {},
+            )
         if kind < 0.8:
             optional = {"bound": 0.1, "plan": False, "remember": True}
             kept = {name: value for name, value in optional.items() if self.rng.random() < 0.4}
@@ -283,7 +343,19 @@ class Calls:
             [
                 ("grid", {"width": 2, "height": 3, "discount": 0.9}),
                 ("driving", {"actions": 2, "polarity": "code", "discount": 0.9}),
-                ("garnet", {"n_states": 5, "n_actions": 2, "n_successors": 2, "n_features": 2, "n_kernels": 2, "admissible": 0.5, "discount": 0.5, "seed": 1}),
+                (
+                    "garnet",
+                    {
+                        "n_states": 5,
+                        "n_actions": 2,
+                        "n_successors": 2,
+                        "n_features": 2,
+                        "n_kernels": 2,
+                        "admissible": 0.5,
+                        "discount": 0.5,
+                        "seed": 1,
+                    },
+                ),
                 ("sepsis_patients", {"n": 3, "seed": 0}),
                 ("driving_mapping", {"interactive": True}),
             ]
@@ -294,7 +366,12 @@ class Calls:
         return "set_threads", coirl.set_threads, [2], {}
 
     def call_files(self) -> Call:
-        return "load", self.pick([ContextualMDP.load, coirl.load, coirl.Adaptive.load]), [self.pick(["nowhere", os.devnull, __file__])], {}
+        return (
+            "load",
+            self.pick([ContextualMDP.load, coirl.load, coirl.Adaptive.load]),
+            [self.pick(["nowhere", os.devnull, __file__])],
+            {},
+        )
 
     def call_bytes(self) -> Call:
         """A model file with a few bits wrong."""
@@ -322,11 +399,24 @@ class Calls:
             key = self.pick(list(value))
             return {**value, key: self.mutated(value[key], name)}
         if isinstance(value, (int, float)) and self.rng.random() < 0.5:
-            forms = [np.float16, np.longdouble, np.array, complex, str, bool, decimal.Decimal, lambda x: [x], lambda x: -x, np.int8, np.uint64]
+            forms = [
+                np.float16,
+                np.longdouble,
+                np.array,
+                complex,
+                str,
+                bool,
+                decimal.Decimal,
+                lambda x: [x],
+                lambda x: -x,
+                np.int8,
+                np.uint64,
+            ]
             return self.changed_by(forms, value)
         return self.nonsense(name)
 
     def nonsense(self, name: str) -> Any:
+        # fmt: off
         everything: list[Any] = [
             None, True, False, -1, 0, 2, 1.5, -0.5, float("nan"), float("inf"), -float("inf"), 1e308, 5e-324, "x", "", "é\ud800", b"x", 1j,
             [], [[]], [[1.0], [1.0, 2.0]], (), {}, {"a": 1}, {1, 2}, [None], [None, 1.0], ["a", "b"], range(3), slice(1, 2), Ellipsis, Odd(),
@@ -334,7 +424,8 @@ class Calls:
             np.datetime64("2020-01-01"), datetime.date(2020, 1, 1), fractions.Fraction(1, 2), decimal.Decimal("0.5"), np.float16(0.5), np.int8(-3),
             np.nan, np.ma.masked, np.ma.array([1.0, 2.0], mask=[0, 1]), memoryview(b"abcdefgh"), np.array([1.0, 2.0], dtype=object),
             np.zeros((2, 2), dtype=[("a", "f8")]), np.zeros(3, dtype="V8"), iter([1, 2]), sp.eye(3), self.models[0], self.learner, [[[1.0]]], [1, [2]],
-        ]  # fmt: skip
+        ]
+        # fmt: on
         # Sizes and lengths stay small; everything else may be as large as it likes.
         if name not in SIZES:
             everything += [2**31, -(2**31), 2**63 - 1, 2**63, 2**70, -(2**70), np.uint64(2**64 - 1)]
@@ -342,7 +433,10 @@ class Calls:
 
     def mutated_array(self, array: Any) -> Any:
         changes: list[Callable[[Any], Any]] = [
-            *(lambda x, t=kind: x.astype(t) for kind in ("f2", "f4", ">f8", ">f4", "g", "i1", "i2", ">i4", "u1", "u8", "?", "O", "U", "S", "c16", "c8")),
+            *(
+                lambda x, t=kind: x.astype(t)
+                for kind in ("f2", "f4", ">f8", ">f4", "g", "i1", "i2", ">i4", "u1", "u8", "?", "O", "U", "S", "c16", "c8")
+            ),
             lambda x: x.astype("i8").astype("M8[s]"),
             lambda x: x.astype("i8").astype("m8[s]"),
             lambda x: x[::2],
@@ -390,7 +484,23 @@ class Calls:
                 return None
 
     def with_one_entry(self, array: Any) -> Any:
-        values = [np.nan, np.inf, -np.inf, -1.0, -1e-12, 0.5, 2.0, 1e308, -1e308, 5e-324, 2.0**31, 2.0**32, 2.0**62, -(2.0**62), 1e19]
+        values = [
+            np.nan,
+            np.inf,
+            -np.inf,
+            -1.0,
+            -1e-12,
+            0.5,
+            2.0,
+            1e308,
+            -1e308,
+            5e-324,
+            2.0**31,
+            2.0**32,
+            2.0**62,
+            -(2.0**62),
+            1e19,
+        ]
         changed = array.astype("f8") if array.dtype.kind == "f" or self.rng.random() < 0.3 else array.copy()
         if changed.size:
             changed.flat[int(self.rng.integers(changed.size))] = changed.dtype.type(self.pick(values))
@@ -407,7 +517,9 @@ class Calls:
         changed = sp.csr_matrix(rows)
         part = self.pick(["indptr", "indices", "data", "shape", "format", "type"])
         if part == "shape":
-            return self.pick([changed.T, changed[:-1], sp.vstack([changed, changed]), sp.csr_matrix((0, 3)), sp.hstack([changed, changed])])
+            return self.pick(
+                [changed.T, changed[:-1], sp.vstack([changed, changed]), sp.csr_matrix((0, 3)), sp.hstack([changed, changed])]
+            )
         if part == "format":
             return self.pick([changed.tocsc, changed.tocoo, changed.tolil, changed.todok, changed.todia, changed.tobsr])()
         if part == "type":
@@ -444,15 +556,44 @@ class Calls:
                 kwargs["no_such_thing"] = 1
         return name, function, args, kwargs
 
-    makers: list[Callable[[Calls], Call]] = []
+    makers: ClassVar[list[Callable[[Calls], Call]]] = []
 
 
 Calls.makers = [own for name, own in vars(Calls).items() if name.startswith("call_")]
-Calls.makers += 3 * [Calls.call_model, Calls.call_plan, Calls.call_plan_many, Calls.call_evaluate, Calls.call_demonstrations, Calls.call_fit]
+Calls.makers += 3 * [
+    Calls.call_model,
+    Calls.call_plan,
+    Calls.call_plan_many,
+    Calls.call_evaluate,
+    Calls.call_demonstrations,
+    Calls.call_fit,
+]
 
 # Calls by these names, and arguments of these names, say how much is computed or held.
-SIZES = {"n", "steps", "resamples", "width", "height", "n_states", "n_actions", "n_successors", "n_features", "n_kernels", "max_sweeps"}
-SIZES |= {"horizon", "neighbours", "roll_outs", "transitions", "sample", "sample_contexts", "set_threads", "record_every", "max_rounds"}
+SIZES = {
+    "n",
+    "steps",
+    "resamples",
+    "width",
+    "height",
+    "n_states",
+    "n_actions",
+    "n_successors",
+    "n_features",
+    "n_kernels",
+    "max_sweeps",
+}
+SIZES |= {
+    "horizon",
+    "neighbours",
+    "roll_outs",
+    "transitions",
+    "sample",
+    "sample_contexts",
+    "set_threads",
+    "record_every",
+    "max_rounds",
+}
 
 
 def build_and_use(transitions: Any, features: Any, initial: Any, **settings: Any) -> Any:
@@ -472,7 +613,11 @@ def learn_from(**arrays: Any) -> Any:
 
 
 def fit_with(cls: Any, model: Any, **given: Any) -> Any:
-    data = {name: given.pop(name) for name in list(given) if name in ("contexts", "feature_expectations", "starts", "states", "actions", "no_such_thing")}
+    data = {
+        name: given.pop(name)
+        for name in list(given)
+        if name in ("contexts", "feature_expectations", "starts", "states", "actions", "no_such_thing")
+    }
     learner = cls(max_steps=2, **given)
     learner.fit(model, Demonstrations.from_arrays(**data))
     return learner.predict(np.full((2, 3), 1.0 / 3.0))
@@ -558,7 +703,13 @@ def environment() -> dict[str, str]:
 def test_fuzzed_calls_end_in_a_result_or_an_error() -> None:
     command = [sys.executable, __file__]
     runs = [
-        subprocess.Popen([*command, str(seed), str(CALLS // PROCESSES)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
+        subprocess.Popen(
+            [*command, str(seed), str(CALLS // PROCESSES)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment(),
+        )
         for seed in range(PROCESSES)
     ]
     total: dict[str, dict[str, int]] = {}

@@ -349,9 +349,7 @@ def test_evaluate_of_policies_that_change_with_time() -> None:
     np.testing.assert_allclose(model.evaluate(shares).occupancy, visits, atol=1e-12)
     np.testing.assert_allclose(model.evaluate(shares).feature_expectations, visits, atol=1e-12)
     actions = shares.argmax(axis=2)
-    np.testing.assert_allclose(
-        model.evaluate(actions).occupancy, model.evaluate(np.eye(3)[actions]).occupancy, atol=1e-12
-    )
+    np.testing.assert_allclose(model.evaluate(actions).occupancy, model.evaluate(np.eye(3)[actions]).occupancy, atol=1e-12)
 
 
 def test_sampled_trajectories_follow_the_model() -> None:
@@ -484,7 +482,9 @@ def test_clusters_have_the_kernel_of_the_nearest_centroid() -> None:
     known = ContextualMDP((kernels, centroids), features)
     assert known.dynamics == "clusters"
     contexts = rng.normal(size=(8, 2))
-    same_model(known, ContextualMDP(([csr_parts(kernel) for kernel in kernels], centroids.tolist()), features, n_actions=2), contexts)
+    same_model(
+        known, ContextualMDP(([csr_parts(kernel) for kernel in kernels], centroids.tolist()), features, n_actions=2), contexts
+    )
     same_model(known, ContextualMDP((np.array(kernels), centroids), features), contexts)
     for context in contexts:
         nearest = int(((centroids - context) ** 2).sum(axis=1).argmin())
@@ -502,7 +502,13 @@ def test_features_of_states_and_actions_in_every_form(masked: bool) -> None:
     known = ContextualMDP(kernel, features, admissible=mask)
     assert known.features is None
     rows = sp.csr_matrix(features.reshape(-1, k))
-    for form in (features.tolist(), np.asfortranarray(features), rows, sp.csc_array(rows), (k, rows.indptr, rows.indices, rows.data)):
+    for form in (
+        features.tolist(),
+        np.asfortranarray(features),
+        rows,
+        sp.csc_array(rows),
+        (k, rows.indptr, rows.indices, rows.data),
+    ):
         same_model(known, ContextualMDP(kernel, form, admissible=mask))
     for s, a in np.ndindex(n_states, n_actions):
         if mask is None or mask[s, a]:
@@ -513,7 +519,9 @@ def test_features_of_states_and_actions_in_every_form(masked: bool) -> None:
         other_kernel, other_features = kernel.copy(), features.copy()
         other_kernel[~mask], other_features[~mask] = 0.0, 77.0
         same_model(known, ContextualMDP(other_kernel, other_features, admissible=mask))
-        same_model(known, ContextualMDP(sp.csr_matrix(other_kernel.reshape(-1, n_states)), other_features, admissible=mask.astype(int)))
+        same_model(
+            known, ContextualMDP(sp.csr_matrix(other_kernel.reshape(-1, n_states)), other_features, admissible=mask.astype(int))
+        )
 
 
 def test_features_of_one_action_per_state() -> None:
@@ -541,7 +549,9 @@ def test_reads_what_numpy_writes(tmp_path: Path) -> None:
     path = tmp_path / "model.npz"
     np.savez(path, transitions=kernel, features=features, initial=initial, discount=0.95)
     same_model(plain, ContextualMDP.from_npz(path))
-    np.savez_compressed(path, transitions=np.asfortranarray(kernel), features=features.astype(">f8"), initial=initial, discount=0.95)
+    np.savez_compressed(
+        path, transitions=np.asfortranarray(kernel), features=features.astype(">f8"), initial=initial, discount=0.95
+    )
     same_model(plain, ContextualMDP.load(str(path)))
     np.savez(path, **parts, features=features, initial=initial, discount=0.95)
     same_model(plain, ContextualMDP.from_npz(path))
@@ -647,7 +657,9 @@ def test_context_spaces() -> None:
 def test_names_are_kept_and_counted() -> None:
     kernel = random_kernel(np.random.default_rng(24), 3, 2, 2)
     model = ContextualMDP(kernel, np.eye(3), name="m", action_names=["left", "right"], feature_names=["a", "b", "c"])
-    assert model.names["model"] == "m" and model.names["actions"] == ["left", "right"] and model.names["features"] == ["a", "b", "c"]
+    assert (
+        model.names["model"] == "m" and model.names["actions"] == ["left", "right"] and model.names["features"] == ["a", "b", "c"]
+    )
     assert "'m'" in repr(model)
     assert "<b>" not in ContextualMDP(kernel, np.eye(3), name="<b>")._repr_html_()
     with pytest.raises(coirl.CoirlError):
