@@ -105,8 +105,8 @@ def parts(what: str, value: Any) -> list[Any]:
     """What something consists of, if it can be walked through."""
     try:
         return list(value)
-    except (TypeError, NotImplementedError):
-        raise TypeError(f"{what} is a {type(value).__name__}; expected a list") from None
+    except (TypeError, NotImplementedError, ValueError) as error:
+        raise TypeError(f"{what} is a {type(value).__name__}; expected a list") from error
 
 
 def file_name(path: str | os.PathLike[str]) -> str:

@@ -159,8 +159,6 @@ class Demonstrations:
             paths.append([(states, actions)])
         return cls(_context_of_each(every, contexts), trajectories=paths)
 
-    # Parts -------------------------------------------------------------------------------------------------------------------
-
     def __len__(self) -> int:
         return len(self.contexts)
 

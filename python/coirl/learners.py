@@ -102,8 +102,6 @@ class Learner:
         if cls.__dict__.get("_method"):
             _BY_METHOD[cls._method] = cls
 
-    # Settings ----------------------------------------------------------------------------------------------------------------
-
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The settings by name."""
         return {own.name: getattr(self, own.name) for own in dataclasses.fields(self) if own.init}
@@ -182,8 +180,6 @@ class Learner:
             "initial": settings["initial"],
         }
         return {**params, **{name: codec.decode(settings["method"][name]) for name, codec in cls._own.items()}}
-
-    # Learning ----------------------------------------------------------------------------------------------------------------
 
     def fit(
         self: Own,
@@ -280,8 +276,6 @@ class Learner:
         self.n_demonstrations_: int = summary["demonstrations"]
         self.digest_: str = summary["digest"]
 
-    # What was learned --------------------------------------------------------------------------------------------------------
-
     def _is_fitted(self) -> bool:
         return "_fitted" in self.__dict__
 
@@ -359,8 +353,6 @@ class Learner:
                         f"visits has state {state}; the model has {model.n_states} states", state=state, n_states=model.n_states
                     )
         return fitted.predictions(model._model, as_contexts(contexts), lists)
-
-    # Files -------------------------------------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes what was learned, with settings, history and certificate (``.safetensors``). The file appears whole or not at all."""

@@ -200,8 +200,6 @@ class ContextualMDP:
         own._model = model
         return own
 
-    # Files -------------------------------------------------------------------------------------------------------------------
-
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> ContextualMDP:
         """Reads a model from a ``.npz`` or ``.safetensors`` file, whatever its name says."""
@@ -219,8 +217,6 @@ class ContextualMDP:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_from_bytes, (bytes(self._model.to_bytes()),))
-
-    # Parts -------------------------------------------------------------------------------------------------------------------
 
     @property
     def n_states(self) -> int:
@@ -303,8 +299,6 @@ class ContextualMDP:
         """Contexts drawn uniformly from the space of contexts ``[n, d]``; the same seed gives the same ones."""
         room("n", count("n", n), self.context_dimension or 1)
         return self._model.sample_contexts(n, count("seed", seed))
-
-    # Planning ----------------------------------------------------------------------------------------------------------------
 
     def plan(
         self,

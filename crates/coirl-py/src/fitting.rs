@@ -66,7 +66,8 @@ impl Recorder for Watching {
             }
         }
         self.last = self.last.saturating_sub(1);
-        if self.wants_checkpoint && (flow.is_break() || self.last == 0) {
+        // A rule may end the run at any step with a record.
+        if self.wants_checkpoint && (flow.is_break() || self.last == 0 || record.loss.is_some()) {
             self.checkpoint = Some(snapshot.checkpoint()?);
         }
         Ok(flow)

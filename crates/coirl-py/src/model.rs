@@ -246,10 +246,9 @@ impl Model {
 
     /// φ of a state and an action.
     fn feature_row<'py>(&self, py: Python<'py>, state: usize, action: usize) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let pair = self
-            .0
-            .pairs()
-            .find(state, action)
+        let pair = (state < self.0.n_states())
+            .then(|| self.0.pairs().find(state, action))
+            .flatten()
             .ok_or_else(|| raised(py, coirl::Error::ActionNotAdmissible { state, action: action as i64 }))?;
         let mut row = vec![0.0; self.0.n_features()];
         match self.0.features() {

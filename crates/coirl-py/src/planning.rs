@@ -5,7 +5,7 @@ use crate::contexts::{self, accepted, matrix_rows};
 use crate::errors::raised;
 use crate::model::{Model, from_json};
 use crate::policies::{self, GivenPolicy};
-use crate::threads::{Stop, at_once, on_threads, stoppable};
+use crate::threads::{Stop, at_once, on_threads, on_threads_until};
 use coirl::demos::Trajectory;
 use coirl::evaluate::plan_contexts;
 use coirl::model::{Mdp, Pairs, Reward, StateId};
@@ -159,7 +159,7 @@ impl Model {
         let model = self.0.clone();
         let stop = Stop::default();
         let asked = stop.clone();
-        let (done, signalled) = stoppable(py, &stop, move || {
+        let kept = on_threads_until(py, &stop, move || {
             let mut kept = Kept { wants_policies: policies, ..Kept::default() };
             let options = ManyOptions { feature_expectations: expectations, values };
             let sink = |planned: PlannedReward| {
@@ -172,10 +172,6 @@ impl Model {
             }
             Ok(kept)
         })?;
-        if let Some(error) = signalled {
-            return Err(error);
-        }
-        let kept = done.map_err(|error| raised(py, error))?;
         kept.arrays(py, self.0.pairs(), n, k)
     }
 

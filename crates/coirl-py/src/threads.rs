@@ -80,17 +80,29 @@ pub(crate) fn on_threads<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> coirl::Result<T> + Send + 'static,
 ) -> PyResult<T> {
+    on_threads_until(py, &Stop::default(), work)
+}
+
+/// The same for work that looks at `stop` from time to time, so that what was dropped does not go on for long.
+pub(crate) fn on_threads_until<T: Send + 'static>(
+    py: Python<'_>,
+    stop: &Stop,
+    work: impl FnOnce() -> coirl::Result<T> + Send + 'static,
+) -> PyResult<T> {
     let mut running = start(work)?;
     loop {
         match wait(py, running) {
             Waited::Done(done) => return done?.map_err(|error| errors::raised(py, error)),
             Waited::Still(still) => running = still,
         }
-        py.check_signals()?;
+        if let Err(error) = py.check_signals() {
+            stop.0.store(true, Ordering::Relaxed);
+            return Err(error);
+        }
     }
 }
 
-/// The same for work that looks at `stop`: at the first signal it is asked to stop, and its result comes with the error that the signal
+/// The same for work whose part is worth keeping: at the first signal it is asked to stop, and its result comes with the error that the signal
 /// raised; a second one drops it.
 pub(crate) fn stoppable<T: Send + 'static>(
     py: Python<'_>,
