@@ -63,6 +63,14 @@ def test_the_example_prints_the_number_of_the_page(tmp_path: Path) -> None:
     assert re.fullmatch(r"[01]\.\d{4}\n", done.stdout)
 
 
+def test_the_readme_has_the_example_and_its_number() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    example = EXAMPLE.read_text(encoding="utf-8")
+    assert example[example.index("import coirl") :] in readme
+    number = next(text for language, text, _ in blocks() if language == "text").strip()
+    assert f"prints {number}:" in readme
+
+
 def test_the_page_names_every_learner_and_error() -> None:
     text = PAGE.read_text(encoding="utf-8")
     public = {name for name in coirl.__all__ if isinstance(own := getattr(coirl, name), type) and issubclass(own, coirl.Learner)}
