@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ._codecs import BATCH, HIDDEN, OPTIMISER, PLAIN, STEP_DECAY, Codec
+from ._codecs import BATCH, HIDDEN, OPTIMISER, STEP_DECAY, Codec
 from .learners import Learner
 from .methods import _preset
 
@@ -34,7 +34,6 @@ class Projection(Learner):
     states: str = "separate"
 
     _method: ClassVar[str] = "projection"
-    _own: ClassVar[dict[str, Codec]] = {"states": PLAIN}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -44,7 +43,6 @@ class MaxMargin(Learner):
     states: str = "separate"
 
     _method: ClassVar[str] = "max_margin"
-    _own: ClassVar[dict[str, Codec]] = {"states": PLAIN}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -54,7 +52,6 @@ class FrankWolfe(Learner):
     states: str = "separate"
 
     _method: ClassVar[str] = "frank_wolfe"
-    _own: ClassVar[dict[str, Codec]] = {"states": PLAIN}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -76,7 +73,6 @@ class Mwal(Learner):
     step_multiplier: float = 1.0
 
     _method: ClassVar[str] = "mwal"
-    _own: ClassVar[dict[str, Codec]] = {"states": PLAIN, "signed": PLAIN, "step_multiplier": PLAIN}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -101,7 +97,6 @@ class MaximumEntropy(Learner):
     gradient_tolerance: float = 1e-5
 
     _method: ClassVar[str] = "maximum_entropy"
-    _own: ClassVar[dict[str, Codec]] = {"temperature": PLAIN, "penalty": PLAIN, "greedy": PLAIN, "gradient_tolerance": PLAIN}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -139,14 +134,6 @@ class Cloning(Learner):
     gradient_tolerance: float = 1e-6
 
     _method: ClassVar[str] = "cloning"
-    _own: ClassVar[dict[str, Codec]] = {
-        "penalty": PLAIN,
-        "components": PLAIN,
-        "interactions": PLAIN,
-        "most_probable": PLAIN,
-        "masked": PLAIN,
-        "gradient_tolerance": PLAIN,
-    }
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -174,17 +161,7 @@ class NeuralCloning(Learner):
     batch: Any = 32
 
     _method: ClassVar[str] = "neural_cloning"
-    _own: ClassVar[dict[str, Codec]] = {
-        "hidden": HIDDEN,
-        "components": PLAIN,
-        "most_probable": PLAIN,
-        "masked": PLAIN,
-        "optimiser": OPTIMISER,
-        "step_size": PLAIN,
-        "step_decay": STEP_DECAY,
-        "weight_decay": PLAIN,
-        "batch": BATCH,
-    }
+    _codecs: ClassVar[dict[str, Codec]] = {"hidden": HIDDEN, "optimiser": OPTIMISER, "step_decay": STEP_DECAY, "batch": BATCH}
 
     @classmethod
     def paper_patients(cls, **settings: Any) -> NeuralCloning:

@@ -16,11 +16,12 @@ from typing import Any
 
 import numpy as np
 
+from ._notebook import table as html_table
 from .command import run, run_json
 from .demonstrations import Demonstrations
 from .errors import DataError, FileError
 from .learners import Learner, load
-from .model import ContextualMDP, _table
+from .model import ContextualMDP
 
 __all__ = ["Cohort", "CohortRun", "build", "lint", "spec", "synthesize"]
 
@@ -153,7 +154,7 @@ class Cohort:
 
     def _repr_html_(self) -> str:
         rows = [(str(step["rule"]), f"{step['stays']:,} stays left") for step in self.flow]
-        return _table(f"Cohort {self.path.name}", rows)
+        return html_table(f"Cohort {self.path.name}", rows)
 
 
 class CohortRun:

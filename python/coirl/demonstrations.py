@@ -12,8 +12,8 @@ import numpy as np
 from . import _coirl
 from ._arrays import Floats, Integers, count, floats, integers, number, parts
 from ._arrays import contexts as as_contexts
+from ._notebook import table
 from .errors import ArrayError, CoirlError, DataError, SettingError
-from .model import _table
 
 __all__ = ["Demonstrations"]
 
@@ -228,7 +228,7 @@ class Demonstrations:
             ("actions", f"{self.n_steps:,}" if self.has_actions else ""),
             ("features", "" if self.feature_expectations is None else f"{self.feature_expectations.shape[1]}"),
         ]
-        return _table("Demonstrations", rows)
+        return table("Demonstrations", rows)
 
 
 def _rows(what: str, found: int, expected: int) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from . import _coirl
 from ._arrays import Floats, Integers, count, flag, number, room
-from .model import ContextualMDP, _word
+from ._parts import word
+from .model import ContextualMDP
 
 __all__ = ["driving", "driving_mapping", "garnet", "grid", "sepsis", "sepsis_mapping", "sepsis_patients"]
 
@@ -20,7 +21,7 @@ def driving(actions: int = 3, polarity: str = "code", discount: float = 0.9) -> 
     ``actions`` are 3 as in the published code or 2 as in the paper; ``polarity`` says whether features show what happens (``"code"``) or what does
     not (``"paper"``).
     """
-    return ContextualMDP._of(_coirl.driving(count("actions", actions), _word("polarity", polarity), number("discount", discount)))
+    return ContextualMDP._of(_coirl.driving(count("actions", actions), word("polarity", polarity), number("discount", discount)))
 
 
 def driving_mapping(interactive: bool = False) -> Floats:
@@ -35,7 +36,7 @@ def sepsis(inadmissible: str = "unknown", dynamics: str = "shared", discount: fl
     ``inadmissible`` actions lead to a state *unknown*, or are ``"masked"``; ``dynamics`` are ``"shared"``, a ``"mixture"`` or ``"clusters"``.
     """
     return ContextualMDP._of(
-        _coirl.sepsis(_word("inadmissible", inadmissible), _word("dynamics", dynamics), number("discount", discount))
+        _coirl.sepsis(word("inadmissible", inadmissible), word("dynamics", dynamics), number("discount", discount))
     )
 
 

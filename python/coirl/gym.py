@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from . import _parts
 from ._arrays import Booleans, Floats, Integers, count, floats
 from .errors import ArrayError, ContextError, DataError, SettingError
 from .learners import Learner
-from .model import ContextualMDP, _features, _initial
+from .model import ContextualMDP
 
 try:
     import gymnasium
@@ -302,7 +303,7 @@ def from_gymnasium(
         initial = next((getattr(own, name) for name in ("initial_state_distrib", "isd") if hasattr(own, name)), None)
         if initial is None:
             raise SettingError(f"{type(own).__name__} does not say where episodes begin; give initial", name="initial")
-    start = _initial(initial, n_states)
+    start = _parts.initial(initial, n_states)
     if start.size != n_states:
         raise ArrayError(f"initial has {start.size} entries; expected {n_states}, one per state", what="initial")
 
@@ -412,7 +413,7 @@ def _with_added(features: Any, n_states: int, n_actions: int, total: int) -> Any
     """Features with those of the added state, where there is one."""
     if total == n_states:
         return features
-    by_state, by_pair = _features(features, n_states, n_actions, None)
+    by_state, by_pair = _parts.features(features, n_states, n_actions, None)
     if by_state is not None:
         return np.concatenate([by_state, np.zeros((1, by_state.shape[1]))]) if len(by_state) == n_states else by_state
     if by_pair is not None:

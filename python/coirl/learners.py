@@ -21,11 +21,12 @@ import numpy as np
 from . import _coirl
 from ._arrays import Floats, Integers, file_name, floats, integers, parts
 from ._arrays import contexts as as_contexts
-from ._codecs import ESTIMATOR, Codec
+from ._codecs import ESTIMATOR, PLAIN, Codec
+from ._notebook import table
 from .demonstrations import Demonstrations
 from .errors import DataError, NotFittedError, SettingError
 from .experts import SimulatedExpert
-from .model import ContextualMDP, Plan, _table
+from .model import ContextualMDP, Plan
 
 __all__ = ["Learner", "StreamLearner", "load"]
 
@@ -92,8 +93,8 @@ class Learner:
 
     #: What the method is called in files.
     _method: ClassVar[str] = ""
-    #: Settings of the method itself, with how they are written.
-    _own: ClassVar[dict[str, Codec]] = {}
+    #: How settings of the method itself are written, where that is not how they are saved.
+    _codecs: ClassVar[dict[str, Codec]] = {}
     #: Whether it asks an expert about one context after the other.
     interactive: ClassVar[bool] = False
 
@@ -101,6 +102,12 @@ class Learner:
         super().__init_subclass__(**more)
         if cls.__dict__.get("_method"):
             _BY_METHOD[cls._method] = cls
+
+    @classmethod
+    def _own(cls) -> dict[str, Codec]:
+        """Settings of the method itself, with how they are written."""
+        shared = {own.name for own in dataclasses.fields(Learner)}
+        return {own.name: cls._codecs.get(own.name, PLAIN) for own in dataclasses.fields(cls) if own.name not in shared}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The settings by name."""
@@ -137,11 +144,11 @@ class Learner:
                 ("loss", "" if self.loss_ is None else f"{self.loss_:.6g}"),
             ]
         title = f"{type(self).__name__} ({'fitted' if self._is_fitted() else 'not fitted'})"
-        return _table(title, rows) if rows else f"<b>{html.escape(title)}</b>"
+        return table(title, rows) if rows else f"<b>{html.escape(title)}</b>"
 
     def _own_settings(self, demonstrations: Demonstrations | None) -> dict[str, Any]:
         """The settings of the method as the library has them."""
-        return {name: codec.encode(_plain(getattr(self, name))) for name, codec in self._own.items()}
+        return {name: codec.encode(_plain(getattr(self, name))) for name, codec in self._own().items()}
 
     def _settings(self, demonstrations: Demonstrations | None = None) -> str:
         initial = None if self.initial is None else floats("initial", self.initial, 1, 2).ravel().tolist()
@@ -179,7 +186,7 @@ class Learner:
             "record_loss": settings["record_loss"],
             "initial": settings["initial"],
         }
-        return {**params, **{name: codec.decode(settings["method"][name]) for name, codec in cls._own.items()}}
+        return {**params, **{name: codec.decode(settings["method"][name]) for name, codec in cls._own().items()}}
 
     def fit(
         self: Own,

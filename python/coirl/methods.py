@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from . import _coirl
-from ._codecs import BATCH, EVOLUTION_STEP, GRADIENT, HIDDEN, OBJECTIVE, OPTIMISER, PERTURBATION, PLAIN, STEP_SIZE, Codec
+from ._codecs import BATCH, EVOLUTION_STEP, GRADIENT, HIDDEN, OBJECTIVE, OPTIMISER, PERTURBATION, STEP_SIZE, Codec
 from .demonstrations import Demonstrations
 from .learners import Learner, StreamLearner, _plain
 
@@ -54,7 +54,7 @@ class Adaptive(StreamLearner, _WithObjective):
     batch: Any = "in_order"
 
     _method: ClassVar[str] = "adaptive"
-    _own: ClassVar[dict[str, Codec]] = {"objective": OBJECTIVE, "batch": BATCH}
+    _codecs: ClassVar[dict[str, Codec]] = {"objective": OBJECTIVE, "batch": BATCH}
 
     def _own_settings(self, demonstrations: Demonstrations | None) -> dict[str, Any]:
         return {"objective": self._chosen_objective(self, demonstrations), "batch": BATCH.encode(_plain(self.batch))}
@@ -83,7 +83,7 @@ class MirrorDescent(StreamLearner):
     batch: Any = "in_order"
 
     _method: ClassVar[str] = "mirror_descent"
-    _own: ClassVar[dict[str, Codec]] = {"geometry": PLAIN, "step_size": STEP_SIZE, "average": PLAIN, "batch": BATCH}
+    _codecs: ClassVar[dict[str, Codec]] = {"step_size": STEP_SIZE, "batch": BATCH}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -122,16 +122,11 @@ class Neural(StreamLearner, _WithObjective):
     batch: Any = 32
 
     _method: ClassVar[str] = "neural"
-    _own: ClassVar[dict[str, Codec]] = {
+    _codecs: ClassVar[dict[str, Codec]] = {
         "hidden": HIDDEN,
-        "unit_output": PLAIN,
         "objective": OBJECTIVE,
         "gradient": GRADIENT,
         "optimiser": OPTIMISER,
-        "step_size": PLAIN,
-        "step_decay": PLAIN,
-        "weight_decay": PLAIN,
-        "largest_gradient": PLAIN,
         "batch": BATCH,
     }
 
@@ -151,7 +146,7 @@ class Neural(StreamLearner, _WithObjective):
 
 def _preset(cls: type[Learner], name: str) -> dict[str, Any]:
     own = json.loads(_coirl.preset(name))
-    return {key: codec.decode(own[key]) for key, codec in cls._own.items()}
+    return {key: codec.decode(own[key]) for key, codec in cls._own().items()}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -176,7 +171,6 @@ class Bundle(Learner):
     relative_gap: float = 1e-4
 
     _method: ClassVar[str] = "bundle"
-    _own: ClassVar[dict[str, Codec]] = {"max_cuts": PLAIN, "radius": PLAIN, "caution": PLAIN, "relative_gap": PLAIN}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -211,17 +205,7 @@ class EvolutionStrategies(StreamLearner):
     batch: Any = "in_order"
 
     _method: ClassVar[str] = "evolution_strategies"
-    _own: ClassVar[dict[str, Codec]] = {
-        "policies": PLAIN,
-        "perturbation": PERTURBATION,
-        "region": PLAIN,
-        "unit_objective": PLAIN,
-        "step_size": EVOLUTION_STEP,
-        "accept_if_better": PLAIN,
-        "best": PLAIN,
-        "indifference": PLAIN,
-        "batch": BATCH,
-    }
+    _codecs: ClassVar[dict[str, Codec]] = {"perturbation": PERTURBATION, "step_size": EVOLUTION_STEP, "batch": BATCH}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -232,7 +216,6 @@ class Ellipsoid(Learner):
 
     interactive: ClassVar[bool] = True
     _method: ClassVar[str] = "ellipsoid"
-    _own: ClassVar[dict[str, Codec]] = {"tolerance": PLAIN}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -257,13 +240,6 @@ class BatchEllipsoid(Learner):
 
     interactive: ClassVar[bool] = True
     _method: ClassVar[str] = "batch_ellipsoid"
-    _own: ClassVar[dict[str, Codec]] = {
-        "tolerance": PLAIN,
-        "failure_probability": PLAIN,
-        "horizon": PLAIN,
-        "batch": PLAIN,
-        "episode": PLAIN,
-    }
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -287,7 +263,6 @@ class CuttingPlane(Learner):
 
     interactive: ClassVar[bool] = True
     _method: ClassVar[str] = "cutting_plane"
-    _own: ClassVar[dict[str, Codec]] = {"centre": PLAIN, "replay": PLAIN, "max_rounds": PLAIN, "max_cuts": PLAIN}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -301,7 +276,6 @@ class ReplayedDescent(Learner):
 
     interactive: ClassVar[bool] = True
     _method: ClassVar[str] = "replayed_descent"
-    _own: ClassVar[dict[str, Codec]] = {"initial_step": PLAIN, "decay": PLAIN, "outer_decay": PLAIN, "epochs": PLAIN}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -317,11 +291,3 @@ class ReplayedEvolution(Learner):
 
     interactive: ClassVar[bool] = True
     _method: ClassVar[str] = "replayed_evolution"
-    _own: ClassVar[dict[str, Codec]] = {
-        "deviation": PLAIN,
-        "pairs": PLAIN,
-        "initial_step": PLAIN,
-        "decay": PLAIN,
-        "iterations": PLAIN,
-        "stop": PLAIN,
-    }
