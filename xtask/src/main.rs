@@ -4,6 +4,8 @@ mod book;
 mod coverage;
 mod python;
 mod sepsis;
+mod supply;
+mod torture;
 
 use clap::{Parser, Subcommand};
 use std::path::{Path, PathBuf};
@@ -27,6 +29,17 @@ enum Task {
         #[arg(long)]
         check: bool,
     },
+    /// Attacks what is promised in docs/reliability.md with fresh seeds, longer than the ordinary tests do, and writes the figures there.
+    Torture {
+        /// How long; one round of everything in any case.
+        #[arg(long, default_value_t = 30)]
+        minutes: u64,
+        /// Where random choices start [default: a fresh seed].
+        #[arg(long)]
+        seed: Option<u64>,
+    },
+    /// Checks licences, sources and second versions of what is built in, and known vulnerabilities where their list can be reached.
+    Supply,
     /// Builds the Python wheel into target/wheels.
     Wheel,
     /// Makes the data of the sepsis simulator again from the package that publishes them, and compares.
@@ -77,6 +90,8 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().task {
         Task::Test => test(),
         Task::Book { check } => book::command_line(check),
+        Task::Torture { minutes, seed } => torture::torture(minutes, seed),
+        Task::Supply => supply::check(),
         Task::Wheel => python::wheel().map(drop),
         Task::SepsisData { write } => sepsis::data(write),
         Task::BenchPeers { write, seed, only } => bench_peers(write, seed, only),
@@ -95,7 +110,8 @@ fn main() -> ExitCode {
 type Outcome<T = ()> = Result<T, String>;
 
 /// Formatting, lints, unit, integration and documentation tests: all in the release profile, so that the command line,
-/// the tests, the benchmarks and the wheel share their builds. Then whether the book says what the commands say, and the Python package.
+/// the tests, the benchmarks and the wheel share their builds. Then whether the book says what the commands say, what is built in, and the
+/// Python package.
 fn test() -> Outcome {
     require_component("rustfmt", &["fmt", "--version"])?;
     require_component("clippy", &["clippy", "--version"])?;
@@ -116,6 +132,7 @@ fn test() -> Outcome {
         .args(["doc", "--release", "--no-deps", "--package", "coirl"])
         .env("RUSTDOCFLAGS", "--deny warnings"))?;
     book::command_line(true)?;
+    supply::check()?;
     python::test()
 }
 

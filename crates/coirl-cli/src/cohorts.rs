@@ -13,7 +13,7 @@ pub(crate) use folder::{CohortFile, CohortFolder};
 pub(crate) use input::InputArgs;
 pub(crate) use picture::selection_picture;
 pub(crate) use report::{
-    action_in_words, by_severity, described, flow, in_truth, matching, reached, reservations, subgroups,
+    TOO_FEW, action_in_words, by_severity, described, flow, in_truth, matching, reached, reservations, subgroups,
     unseen_by_estimates, verdict, warnings, write_build, write_comparison, write_findings, write_scores,
     write_selection,
 };

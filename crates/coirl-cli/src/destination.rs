@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Writes bytes to standard output.
 pub(crate) fn to_stdout(write: impl FnOnce(&mut dyn Write) -> Result<(), Failure>) -> Result<(), Failure> {
@@ -44,6 +44,18 @@ pub(crate) fn check_can_be_written(path: &Path) -> Result<(), Failure> {
         return Err(Failure::in_file(path, "its folder is not there"));
     }
     if path.is_dir() { Err(Failure::in_file(path, "is a folder; expected a file to write")) } else { Ok(()) }
+}
+
+/// Refuses to write over what is read.
+pub(crate) fn check_is_not_read<'p>(out: &Path, read: impl IntoIterator<Item = &'p PathBuf>) -> Result<(), Failure> {
+    // What is not there yet is nobody's input.
+    let Ok(own) = out.canonicalize() else { return Ok(()) };
+    match read.into_iter().any(|path| path.canonicalize().is_ok_and(|path| path == own)) {
+        true => {
+            Err(Failure::in_file(out, "is read by this command; it would be lost: write to another file with --out"))
+        }
+        false => Ok(()),
+    }
 }
 
 /// One line on standard error, unless asked to be quiet.

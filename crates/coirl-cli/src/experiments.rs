@@ -11,6 +11,6 @@ mod shipped;
 pub(crate) use given::GivenArgs;
 pub(crate) use overview::write_overview;
 pub(crate) use page::{read_folder, write_page, write_scenes};
-pub(crate) use results::Results;
+pub(crate) use results::{RESULT_FILES, Results};
 pub(crate) use running::Task;
 pub(crate) use shipped::{SHIPPED, shipped};

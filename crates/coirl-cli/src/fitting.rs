@@ -2,7 +2,6 @@
 
 mod data;
 mod dynamics;
-mod folder;
 mod methods;
 mod picture;
 mod report;
@@ -13,7 +12,6 @@ mod watcher;
 
 pub(crate) use data::{Data, DataArgs, Truth, contexts_of, mapping_of, read_recorded};
 pub(crate) use dynamics::{DynamicsArgs, LEARNED_MODEL};
-pub(crate) use folder::OutputFolder;
 pub(crate) use methods::{METHODS, MethodArgs};
 pub(crate) use picture::picture;
 pub(crate) use report::{Report, agent_in_words, rows_of_mapping, status_in_words, write_mapping};

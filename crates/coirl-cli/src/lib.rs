@@ -14,6 +14,7 @@ mod fitting;
 mod models;
 mod networks;
 mod numbers;
+mod output;
 mod pictures;
 mod plans;
 mod predicting;

@@ -12,7 +12,7 @@ mod run;
 mod shade;
 mod truth;
 
-pub(crate) use cohort::{CohortSections, features_in_words};
+pub(crate) use cohort::{CohortSections, features_in_words, states_known};
 pub(crate) use convergence::convergence;
 pub(crate) use demonstrated::{agreement, coverage};
 pub(crate) use learned::{change, mapping};

@@ -236,3 +236,16 @@ fn archive(arrays: &[(&str, &str, &[u8])]) -> Vec<u8> {
     }
     archive.finish().unwrap().into_inner()
 }
+
+#[test]
+fn what_is_read_is_not_written_over() {
+    let folder = Folder::new();
+    write_contexts(&folder, 4);
+    folder.coirl("domain export driving --out model.npz -q").success();
+    let before = ["model.npz", "contexts.csv", "mapping.csv"].map(|name| folder.read(name));
+    for name in ["model.npz", "./contexts.csv", "mapping.csv"] {
+        let plan = format!("plan model.npz --contexts contexts.csv --mapping mapping.csv --format csv --out {name}");
+        refused_naming(&folder, &plan, &[name, "is read by this command"]);
+    }
+    assert_eq!(["model.npz", "contexts.csv", "mapping.csv"].map(|name| folder.read(name)), before);
+}

@@ -92,6 +92,7 @@ pub mod network;
 pub mod plan;
 mod random;
 mod settings_file;
+mod simd;
 pub mod transfer;
 
 pub use error::{Error, Result};

@@ -63,10 +63,47 @@ fn four_steps_counted_by_hand() {
     assert_eq!(all.majority_action, 0);
     near(all.majority.value, 0.5);
     let [sex] = &matching.groupings[..] else { panic!("one grouping") };
-    assert_eq!((sex.unlabelled, sex.groups.len(), sex.groups[0].label.as_str()), (1, 1, "f"));
-    near(sex.groups[0].agreement.top_one.value, 1.0 / 3.0);
-    near(sex.groups[0].agreement.majority.value, 2.0 / 3.0);
+    assert_eq!((sex.unlabelled, sex.groups.len(), sex.groups[0].label.as_str()), (Some(1), 1, "f"));
+    near(sex.groups[0].agreement.as_ref().unwrap().top_one.value, 1.0 / 3.0);
+    near(sex.groups[0].agreement.as_ref().unwrap().majority.value, 2.0 / 3.0);
     assert!(serde_json::to_string(&matching).unwrap().contains("\"top_three\""));
+}
+
+/// Groups of these sizes by one label each, the last of them without a label; the sizes that are still told.
+fn told(sizes: &[usize], smallest: usize) -> Vec<Option<usize>> {
+    let n: usize = sizes.iter().sum();
+    let (patients, recorded): (Vec<u64>, Vec<u32>) = (0..n as u64).map(|patient| (patient, 0)).unzip();
+    let probabilities = [1.0, 0.0].repeat(n);
+    let decisions = Decisions {
+        patients: &patients,
+        recorded: &recorded,
+        n_actions: 2,
+        probabilities: &probabilities,
+        scores: None,
+        levels: &[],
+    };
+    let (last, labelled) = sizes.split_last().unwrap();
+    let labels = labelled.iter().enumerate().flat_map(|(i, size)| std::iter::repeat_n(i.to_string(), *size));
+    let grouping = Grouping { name: "group".into(), labels: (0..(n - last) as u64).zip(labels).collect() };
+    let matching = match_actions(&decisions, &[grouping], &few()).unwrap().withholding(smallest);
+    let grouping = &matching.groupings[0];
+    let of_groups = grouping.groups.iter().map(|group| group.agreement.as_ref().map(|own| own.patients));
+    of_groups.chain([grouping.unlabelled]).collect()
+}
+
+#[test]
+fn small_groups_are_withheld_and_cannot_be_reckoned() {
+    // Nothing is small, and nobody is no secret.
+    assert_eq!(told(&[10, 30, 0], 10), [Some(10), Some(30), Some(0)]);
+    assert_eq!(told(&[1, 2, 3], 0), [Some(1), Some(2), Some(3)]);
+    // The total less the others would give away the 9: the next smallest goes as well.
+    assert_eq!(told(&[9, 30, 40, 0], 10), [None, None, Some(40), Some(0)]);
+    // Two that are small hide each other, unless both together are small.
+    assert_eq!(told(&[9, 30, 5, 0], 10), [None, Some(30), None, Some(0)]);
+    assert_eq!(told(&[4, 30, 5, 40, 0], 10), [None, None, None, Some(40), Some(0)]);
+    // Those without a label count as well.
+    assert_eq!(told(&[20, 30, 3], 10), [None, Some(30), None]);
+    assert_eq!(told(&[3, 0], 10), [None, Some(0)]);
 }
 
 #[test]
@@ -159,9 +196,9 @@ proptest! {
         }).collect();
         prop_assert!((all.macro_f1.value - f1.iter().sum::<f64>() / f1.len() as f64).abs() < 1e-12);
         // Groups share out the patients, and their steps weigh the groups' shares.
-        let groups = &matching.groupings[0].groups;
-        prop_assert_eq!(groups.iter().map(|g| g.agreement.patients).sum::<usize>(), all.patients);
-        let hits: f64 = groups.iter().map(|g| g.agreement.top_one.value * g.agreement.steps as f64).sum();
+        let own = || matching.groupings[0].groups.iter().filter_map(|group| group.agreement.as_ref());
+        prop_assert_eq!(own().map(|g| g.patients).sum::<usize>(), all.patients);
+        let hits: f64 = own().map(|g| g.top_one.value * g.steps as f64).sum();
         prop_assert!((hits - all.top_one.value * steps as f64).abs() < 1e-9);
     }
 }

@@ -158,6 +158,32 @@ fn a_resumed_run_is_the_run() {
     }
 }
 
+/// Keeps the checkpoint of the last step.
+#[derive(Default)]
+struct LastCheckpoint(Option<String>);
+
+impl Recorder for LastCheckpoint {
+    fn step(&mut self, _record: &Record, snapshot: &Snapshot<'_>) -> coirl::Result<ControlFlow<()>> {
+        self.0 = Some(serde_json::to_string(&snapshot.checkpoint()?).unwrap());
+        Ok(ControlFlow::Continue(()))
+    }
+}
+
+#[test]
+fn a_run_that_was_killed_after_its_last_step_has_ended() {
+    let model = model();
+    for method in methods() {
+        let mut settings = settings(&method);
+        settings.stop.max_steps = Some(60);
+        let mut last = LastCheckpoint::default();
+        let whole = with_problem(&model, |problem| fit(problem, &settings, Watch::default(), &mut last).unwrap());
+        let checkpoint: Checkpoint = serde_json::from_str(&last.0.unwrap()).unwrap();
+        assert_eq!(checkpoint.ended, Some(whole.status));
+        let resumed = with_problem(&model, |problem| resume(problem, checkpoint, Watch::default(), &mut ()).unwrap());
+        assert_eq!(bytes(&resumed), bytes(&whole), "{method:?}, {:?}", whole.status);
+    }
+}
+
 #[test]
 fn a_checkpoint_of_other_data_is_refused() {
     let model = model();

@@ -12,13 +12,14 @@
 //!   points.npy         test only: the measurements of every step, as distances see them
 //! ```
 
+use crate::arguments::Global;
 use crate::commands::fit::write_matrix;
 use crate::destination::to_file;
 use crate::failure::Failure;
-use crate::fitting::OutputFolder;
 use crate::numbers::full;
+use crate::output::{Manifest, OutputFolder};
 use crate::plans::npy_header;
-use coirl::artifact::{read_model, read_numbers, write_model};
+use coirl::artifact::{digest_of_file, read_model, read_numbers, write_model};
 use coirl::cohort::synthetic::Synthetic;
 use coirl::cohort::{
     Cohort, Encoder, Ends, Finding, Flow, RecordedStay, Spec, SupportSummary, TestStays, TrainStays, ValidationStays,
@@ -87,8 +88,8 @@ impl CohortFolder {
     }
 
     /// A folder to write a cohort to: a new one, or that of an earlier cohort.
-    pub(crate) fn create(path: &Path) -> Result<OutputFolder, Failure> {
-        OutputFolder::open_own(path, &[COHORT], &[])
+    pub(crate) fn create(path: &Path, global: &Global) -> Result<OutputFolder, Failure> {
+        OutputFolder::open_own(path, &[COHORT], &[], global)
     }
 
     /// Writes a cohort; `truth` is what its table was made with, where it is synthetic.
@@ -99,12 +100,15 @@ impl CohortFolder {
         truth: Option<Synthetic>,
     ) -> Result<CohortFile, Failure> {
         let model = &cohort.model;
+        Manifest::withdraw(folder)?;
+        // A folder without it is no cohort: what is left of an earlier one must not be taken for its parts.
+        let _ = std::fs::remove_file(folder.file(COHORT));
         for (part, stays) in [
             (Part::Train, cohort.train.stays()),
             (Part::Validation, cohort.validation.stays()),
             (Part::Test, cohort.test.stays()),
         ] {
-            let own = OutputFolder::open(&folder.file(part.folder()))?;
+            let own = folder.folder(part.folder())?;
             write_part(&own, model, &cohort.encoder, stays)?;
             // Neighbours are looked for among the stays that are scored only.
             if part == Part::Test {
@@ -150,13 +154,17 @@ impl CohortFolder {
             flow: cohort.flow.clone(),
             support: cohort.support,
             inertia: cohort.inertia,
-            findings: cohort.findings.clone(),
+            // What is passed on with a model, and shown in reports, names nobody.
+            findings: cohort.findings.iter().map(Finding::anonymous).collect(),
             truth,
             encoder: cohort.encoder.clone(),
         };
         let text = serde_json::to_string_pretty(&file).map_err(std::io::Error::from)?;
-        // Written last: a folder without it is no cohort.
         to_file(&folder.file(COHORT), |out| Ok(writeln!(out, "{text}")?))?;
+        // The parts are patients' data, which nobody needs a fingerprint of.
+        Manifest::new("cohort build", cohort.seed, &file.spec)?
+            .with_data("table", digest_of_file(table)?)
+            .write(folder, [COHORT, MODEL, "flow.csv", "states.csv", "spec.toml"])?;
         Ok(file)
     }
 

@@ -18,6 +18,8 @@ use coirl::experiments::cohort::Fared;
 use coirl::model::{ActionId, Cmdp};
 use std::io::Write;
 
+/// Where a number would tell of too few patients.
+pub(crate) const TOO_FEW: &str = "too few to tell";
 /// Rows of the screening that are shown.
 const SCREENED: usize = 8;
 
@@ -128,6 +130,9 @@ pub(crate) fn write_findings(out: &mut dyn Write, findings: &[Finding]) -> Resul
     text::title(out, "Look at")?;
     for (label, finding) in by_severity(findings) {
         text::pair(out, label, &format!("{}: {}", finding.code, finding.message))?;
+        if let Some(example) = &finding.example {
+            text::pair(out, "", &format!("for example {example}"))?;
+        }
     }
     Ok(())
 }
@@ -274,9 +279,11 @@ pub(crate) fn subgroups(runs: &[Scored]) -> Tabular {
             let label = format!("{} {}", grouping.name, group.label);
             let of_run = |scored: &Scored| {
                 let own = scored.agreement.matching.groupings.get(g).and_then(|grouping| grouping.groups.get(i));
-                own.map_or(String::new(), |group| interval(group.agreement.top_one, true))
+                let told = own.and_then(|group| group.agreement.as_ref());
+                told.map_or(String::new(), |agreement| interval(agreement.top_one, true))
             };
-            rows.push([label, count(group.agreement.patients)].into_iter().chain(runs.iter().map(of_run)).collect());
+            let patients = group.agreement.as_ref().map_or(TOO_FEW.into(), |agreement| count(agreement.patients));
+            rows.push([label, patients].into_iter().chain(runs.iter().map(of_run)).collect());
         }
     }
     Tabular::new("The same action by step, by subgroup", &with_runs(&["", "patients"], runs), rows)

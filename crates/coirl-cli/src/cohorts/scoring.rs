@@ -39,6 +39,9 @@ pub(crate) struct ExamArgs {
     /// Patients on whom the true value is computed, for synthetic tables
     #[arg(long, value_name = "N", default_value_t = ExamSettings::default().true_patients)]
     true_patients: usize,
+    /// Patients below which nothing is told of a subgroup; 0 to tell of everybody
+    #[arg(long, value_name = "N", default_value_t = ExamSettings::default().smallest_cell)]
+    pub(crate) smallest_cell: usize,
     /// Leave out off-policy evaluation
     #[arg(long)]
     no_off_policy: bool,
@@ -69,6 +72,7 @@ impl ExamArgs {
             },
             softness: self.softness,
             true_patients: self.true_patients,
+            smallest_cell: self.smallest_cell,
             resampling: Resampling { resamples: self.resamples, seed, ..Resampling::default() },
         }
     }

@@ -8,8 +8,8 @@ use crate::cohorts::{
 use crate::destination::{note, to_file, to_stdout, to_terminal};
 use crate::experiments::shipped;
 use crate::failure::{Failure, Outcome};
-use crate::fitting::OutputFolder;
 use crate::numbers::{count, full};
+use crate::output::OutputFolder;
 use crate::progress;
 use clap::{Args, Subcommand, ValueEnum};
 use coirl::agent::Agent;
@@ -296,7 +296,7 @@ struct BuildArgs {
 
 /// Builds a cohort and writes it.
 pub(crate) fn build_cohort(input: &InputArgs, out: &Path, global: &Global) -> Result<Cohort, Failure> {
-    let folder = CohortFolder::create(out)?;
+    let folder = CohortFolder::create(out, global)?;
     let (spec, path, table) = input.read(global.quiet)?;
     let bar = progress::counted("finding states", "rounds", global.quiet);
     let built = build(&table, &spec, global.seed, |stage| {
@@ -382,7 +382,7 @@ fn select_states(args: &SelectArgs, global: &Global) -> Result<(), Failure> {
         keep: args.keep,
         weights: args.weights.clone(),
     };
-    let folder = OutputFolder::open(&args.out)?;
+    let folder = OutputFolder::open(&args.out, global)?;
     let bar = progress::stage("trying states", global.quiet);
     let tried = select(&table, &spec, &selection, global.seed, |_, total| {
         bar.set_length(total as u64);

@@ -5,7 +5,7 @@ use crate::commands::fit::write_matrix;
 use crate::destination::{note, to_file, to_stdout};
 use crate::domains::Domain;
 use crate::failure::Failure;
-use crate::fitting::OutputFolder;
+use crate::output::OutputFolder;
 use crate::tables::Table;
 use clap::Args;
 use coirl::demos::Trajectory;
@@ -53,7 +53,7 @@ pub(crate) fn demonstrate(domain: &Domain, args: &ExpertArgs, global: &Global) -
         Some(starts) => model.mdp(&contexts[i])?.starting_in(starts[i]),
         None => model.mdp(&contexts[i]),
     };
-    let folder = OutputFolder::open(&args.out)?;
+    let folder = OutputFolder::open(&args.out, global)?;
     let names = model.names();
     let numbers = |contexts: &[Context]| contexts.iter().flat_map(|c| c.values().to_vec()).collect::<Vec<f64>>();
     let (d, k) = (mapping.dimension(), mapping.n_features());

@@ -2,9 +2,12 @@
 
 use crate::arguments::{Global, PAGE};
 use crate::destination::{note, to_file, to_stdout, to_terminal};
-use crate::experiments::{GivenArgs, Results, SHIPPED, Task, read_folder, shipped, write_overview, write_page};
+use crate::experiments::{
+    GivenArgs, RESULT_FILES, Results, SHIPPED, Task, read_folder, shipped, write_overview, write_page,
+};
 use crate::failure::{Failure, Outcome};
-use crate::fitting::{OutputFolder, on_interrupt};
+use crate::fitting::on_interrupt;
+use crate::output::{FolderLock, Manifest, OutputFolder};
 use crate::pictures::{experiment_pictures, png_of};
 use crate::text::{pair, shell_word};
 use clap::{Args, Subcommand};
@@ -153,10 +156,10 @@ fn run_one(args: &RunArgs, global: &Global) -> Result<Outcome, Failure> {
     let (given, given_files) = args.given.read(&experiment)?;
     let task = Task { name, experiment, scale: args.scale.scale(), first_seed: global.seed, given, given_files };
     on_interrupt();
-    let out = OutputFolder::open(&args.out)?;
+    let out = OutputFolder::open_shared(&args.out)?;
     let command = format!("coirl experiment run {}{}", shell_word(&args.name), args.scale.words());
     let Some(results) = run_task(&task, out.path(), "", global)? else { return interrupted(global) };
-    finish(out.path(), &command)?;
+    finish(out.path(), &command, global)?;
     if global.json {
         let json = results.json()?;
         to_stdout(|out| Ok(writeln!(out, "{json}")?))?;
@@ -175,18 +178,28 @@ pub(crate) const PAGE_FILE: &str = "report.html";
 
 /// Runs a task into its own folder, pictures included. Nothing where it was stopped.
 pub(crate) fn run_task(task: &Task, out: &Path, place: &str, global: &Global) -> Result<Option<Results>, Failure> {
-    let folder = OutputFolder::open(&out.join(&task.name))?;
-    let Some(results) = task.run(folder.path(), place, global.quiet)? else { return Ok(None) };
+    let folder = OutputFolder::open(&out.join(&task.name), global)?;
+    Manifest::withdraw(&folder)?;
+    let Some(results) = task.run(&folder, place, global.quiet)? else { return Ok(None) };
+    let mut files: Vec<String> = RESULT_FILES.map(str::to_owned).into();
     for (stem, svg) in experiment_pictures(&task.experiment, &results.means) {
         to_file(&folder.file(&format!("{stem}.svg")), |file| Ok(file.write_all(svg.as_bytes())?))?;
         let png = png_of(&svg)?;
         to_file(&folder.file(&format!("{stem}.png")), |file| Ok(file.write_all(&png)?))?;
+        files.extend([format!("{stem}.svg"), format!("{stem}.png")]);
     }
+    let manifest = Manifest::new("experiment run", task.first_seed, &task.experiment)?;
+    let given = task.given_files.iter().cloned();
+    given
+        .fold(manifest, |manifest, (name, digest)| manifest.with_data(name, digest))
+        .write(&folder, files.iter().map(String::as_str))?;
     Ok(Some(results))
 }
 
 /// Writes the page about everything in a folder.
-pub(crate) fn finish(out: &Path, command: &str) -> Result<(), Failure> {
+pub(crate) fn finish(out: &Path, command: &str, global: &Global) -> Result<(), Failure> {
+    // The last of several that end at once must see them all.
+    let _alone = FolderLock::wait(out, global)?;
     write_page(&out.join(PAGE_FILE), &read_folder(out)?, command.to_owned())
 }
 

@@ -6,10 +6,11 @@ use crate::commands::cohort::build_cohort;
 use crate::destination::{check_can_be_written, note, to_file, to_stdout, to_terminal};
 use crate::failure::{Failure, Outcome};
 use crate::fitting::{
-    CHECKPOINT, Data, DataArgs, DynamicsArgs, FITTED, LEARNED_MODEL, METHODS, MethodArgs, OutputFolder, Report, Source,
-    SourceData, Watcher, mapping_of, on_interrupt, picture,
+    CHECKPOINT, Data, DataArgs, DynamicsArgs, FITTED, LEARNED_MODEL, METHODS, MethodArgs, Report, Source, SourceData,
+    Watcher, mapping_of, on_interrupt, picture,
 };
 use crate::numbers::full;
+use crate::output::{Manifest, OutputFolder};
 use crate::tables::Table;
 use clap::{Args, Parser, ValueEnum};
 use coirl::artifact::{read_checkpoint, write_fitted, write_model};
@@ -19,7 +20,7 @@ use coirl::learn::{self, Batch, Checkpoint, Fitted, Method, Problem, Settings, S
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// About as many records are written where nothing is said, and never more often than every so many steps.
 const RECORDS: u64 = 100;
@@ -122,6 +123,9 @@ struct RunArgs {
     /// Go on from the checkpoint in --out, where there is one
     #[arg(long)]
     resume: bool,
+    /// Seconds of work that a crash or a loss of power may cost: how often a checkpoint is written; 0 for every step
+    #[arg(long, value_name = "SECONDS", default_value_t = 5.0, value_parser = seconds)]
+    checkpoint_every: f64,
     /// Stop after N steps as if by Ctrl-C
     #[arg(long, value_name = "N", hide = true)]
     stop_after: Option<u64>,
@@ -145,6 +149,12 @@ struct OutputArgs {
     /// Steps between two records [default: 5, or more for about 100 records; fewer of a large model]
     #[arg(long, value_name = "N")]
     record_every: Option<u64>,
+}
+
+impl OutputArgs {
+    fn open(&self, global: &Global) -> Result<OutputFolder, Failure> {
+        OutputFolder::open_own(&self.out, &[FITTED, CHECKPOINT], &[COHORT_WITHIN], global)
+    }
 }
 
 impl FitArgs {
@@ -210,6 +220,15 @@ impl FitArgs {
     }
 }
 
+/// A number of seconds as typed.
+fn seconds(typed: &str) -> Result<f64, String> {
+    match typed.parse() {
+        // What no clock reaches would overflow it.
+        Ok(seconds) if (0.0..=1e9).contains(&seconds) => Ok(seconds),
+        _ => Err("expected seconds, at least 0".into()),
+    }
+}
+
 /// The command line with options of a spec before those that were typed, which count.
 fn with_options(options: &BTreeMap<String, toml::Value>, typed: &[String]) -> Vec<String> {
     let mut words: Vec<String> = std::iter::once("coirl".to_owned()).chain(typed.iter().cloned()).collect();
@@ -237,26 +256,28 @@ fn between_records(problem: &Problem<'_>, steps: Option<u64>, batch: Batch) -> R
 
 pub(crate) fn run(args: &FitArgs, global: &Global) -> Result<Outcome, Failure> {
     match &args.cohort {
-        None => fit(args, global),
+        None => fit(args, None, global),
         Some(given) => {
-            let folder = if CohortFolder::is_in(given) {
-                given.clone()
+            let (folder, out) = if CohortFolder::is_in(given) {
+                (given.clone(), None)
             } else if given.extension().is_some_and(|extension| extension == "toml") {
-                let folder = args.output.out.join(COHORT_WITHIN);
+                let out = args.output.open(global)?;
+                let folder = out.file(COHORT_WITHIN);
                 build_cohort(&InputArgs::of(given), &folder, global)?;
-                folder
+                (folder, Some(out))
             } else {
                 let reason = "is neither a cohort nor a spec; `coirl cohort build` makes a cohort of a table";
                 return Err(Failure::in_file(given, reason));
             };
             let learner = CohortFolder::open(&folder)?.file.spec.learner;
             let args = args.with_learner(&learner, &global.typed)?;
-            fit(&FitArgs { data: args.data.in_cohort(&folder)?, ..args }, global)
+            fit(&FitArgs { data: args.data.in_cohort(&folder)?, ..args }, out, global)
         }
     }
 }
 
-fn fit(args: &FitArgs, global: &Global) -> Result<Outcome, Failure> {
+/// Fits; `out` is the folder for the result, where it was opened before.
+fn fit(args: &FitArgs, out: Option<OutputFolder>, global: &Global) -> Result<Outcome, Failure> {
     let began = Instant::now();
     let entry = args.method.entry()?;
     let origin = Source {
@@ -314,7 +335,7 @@ fn fit(args: &FitArgs, global: &Global) -> Result<Outcome, Failure> {
     if let Some(path) = extra_history {
         check_can_be_written(path)?;
     }
-    let folder = OutputFolder::open_own(&args.output.out, &[FITTED, CHECKPOINT], &[COHORT_WITHIN])?;
+    let folder = out.map_or_else(|| args.output.open(global), Ok)?;
     let checkpoint_file = folder.file(CHECKPOINT);
     let from = if args.run.resume { earlier_run(&checkpoint_file, &settings, global)? } else { None };
     if from.is_none() && checkpoint_file.exists() {
@@ -322,7 +343,8 @@ fn fit(args: &FitArgs, global: &Global) -> Result<Outcome, Failure> {
         note(global.quiet, &there);
     }
     on_interrupt();
-    let mut watcher = Watcher::new(checkpoint_file.clone(), global.quiet, args.run.stop_after);
+    let between = Duration::from_secs_f64(args.run.checkpoint_every);
+    let mut watcher = Watcher::new(checkpoint_file.clone(), between, args.run.stop_after, global.quiet);
     let fitted = match from {
         None => learn::fit(&problem, &settings, watch, &mut watcher)?,
         Some(checkpoint) => learn::resume(&problem, checkpoint, watch, &mut watcher)
@@ -349,6 +371,7 @@ fn fit(args: &FitArgs, global: &Global) -> Result<Outcome, Failure> {
         (Some(problem), Ok(mapping)) => problem.unit_loss(mapping.values())?,
         _ => recorded_validation_loss(&fitted),
     };
+    Manifest::withdraw(&folder)?;
     let mut files = write_files(&folder, &fitted, entry.name, extra_history)?;
     let own_model = folder.file(LEARNED_MODEL);
     let origin = if learned.is_some() {
@@ -362,8 +385,11 @@ fn fit(args: &FitArgs, global: &Global) -> Result<Outcome, Failure> {
         origin
     };
     origin.write(folder.path())?;
-    let names = files.values().filter_map(|path| Path::new(path).file_name()?.to_str());
-    let written = names.chain(["source.json"]).collect::<Vec<_>>().join(", ");
+    let names: Vec<&str> = files.values().filter_map(|path| Path::new(path).file_name()?.to_str()).collect();
+    Manifest::new("fit", global.seed, &fitted.settings)?
+        .with_data("model and demonstrations", &fitted.digest)
+        .write(&folder, names.iter().copied())?;
+    let written = names.into_iter().chain(["source.json", "manifest.json"]).collect::<Vec<_>>().join(", ");
     // Only what another run left behind can be missing here.
     let _ = std::fs::remove_file(&checkpoint_file);
     let dynamics = learned.as_ref().map(|learned| learned.report(&fitted, examination.as_ref())).transpose()?;
@@ -378,6 +404,12 @@ fn fit(args: &FitArgs, global: &Global) -> Result<Outcome, Failure> {
         to_terminal(|out| report.write(out, began.elapsed(), problem.time_spent()))?;
     }
     note(global.quiet, &format!("\nwrote {written} to {}", folder.path().display()));
+    if args.data.cohort().is_some() && fitted.agent.keeps_contexts() {
+        note(
+            global.quiet,
+            "this method keeps the contexts of the stays it learned from: the result is as confidential as they are",
+        );
+    }
     Ok(Outcome::Done)
 }
 

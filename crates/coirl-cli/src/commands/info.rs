@@ -6,11 +6,13 @@ use crate::failure::{Failure, Outcome};
 use crate::fitting::{agent_in_words, rows_of_mapping, status_in_words, write_mapping};
 use crate::networks::NetworkReport;
 use crate::numbers::{bytes, count, short};
+use crate::output::{Machine, Manifest, Since};
 use crate::summary::Summary;
 use crate::text;
 use clap::Args;
 use coirl::learn::{RunCertificate, Settings, Status};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
@@ -18,20 +20,22 @@ Examples:
   coirl domain export driving --out model.npz
   coirl info model.npz
   coirl info model.npz --json
-  coirl info coirl-fit/fitted.safetensors";
+  coirl info coirl-fit/fitted.safetensors
+  coirl info coirl-fit";
 
 const EXPLANATION: &str = "\
 Reads a model from a .npz or .safetensors file, checks all of it (probabilities sum to one, successors exist, numbers \
 are finite) and says how large it is, what its actions and features are called, where it starts, what it optimises and \
 what contexts it accepts. Of what `coirl fit` has learned it shows the mapping, the method, why the run ended and what is \
-certain about the result.";
+certain about the result. Of a folder with results it shows the manifest: versions, machine, seed, digests of data and settings, and whether \
+every file is as it was written.";
 
-/// Show what a file holds: a model, or what was learned
+/// Show what a file holds: a model, or what was learned; or what a folder was made with
 #[derive(Debug, Args)]
 #[command(before_help = EXPLANATION, after_help = EXAMPLES, help_template = PAGE)]
 pub(crate) struct InfoArgs {
-    /// A model (.npz, .safetensors) or a fitted mapping (.safetensors)
-    #[arg(value_name = "FILE")]
+    /// A model (.npz, .safetensors), a fitted mapping (.safetensors), or a folder of `fit`, `cohort build` or `experiment run`
+    #[arg(value_name = "FILE|DIR")]
     file: PathBuf,
 }
 
@@ -44,6 +48,9 @@ struct Info<'a> {
 }
 
 pub(crate) fn run(args: &InfoArgs, global: &Global) -> Result<Outcome, Failure> {
+    if args.file.is_dir() {
+        return show_folder(&args.file, global);
+    }
     if coirl::artifact::is_fitted(&args.file) {
         return show_fitted(&args.file, global);
     }
@@ -157,4 +164,44 @@ fn show_fitted(path: &Path, global: &Global) -> Result<Outcome, Failure> {
         write_mapping(out, &fitted)
     })?;
     Ok(Outcome::Done)
+}
+
+#[derive(Serialize)]
+struct FolderInfo<'a> {
+    folder: String,
+    manifest: &'a Manifest,
+    files: &'a BTreeMap<&'a str, Since>,
+}
+
+fn show_folder(path: &Path, global: &Global) -> Result<Outcome, Failure> {
+    let Some(manifest) = Manifest::read(path)? else {
+        let reason = "has no manifest.json: it is not a folder of results, or the run that writes to it has not ended";
+        return Err(Failure::in_file(path, reason));
+    };
+    let files = manifest.compare(path)?;
+    if global.json {
+        let info = FolderInfo { folder: path.display().to_string(), manifest: &manifest, files: &files };
+        to_stdout(|out| Ok(writeln!(out, "{}", serde_json::to_string(&info).map_err(std::io::Error::from)?)?))?;
+    } else {
+        to_terminal(|out| {
+            text::title(out, &path.display().to_string())?;
+            text::pair(out, "made by", &format!("coirl {} ({})", manifest.command, manifest.program))?;
+            let Machine { system, architecture, processor_features, .. } = &manifest.machine;
+            text::pair(out, "machine", &format!("{system} {architecture} {}", processor_features.join(" ")))?;
+            text::pair(out, "seed", &manifest.seed.to_string())?;
+            for (what, digest) in &manifest.data {
+                text::pair(out, "data", &format!("{what}: SHA-256 {digest}"))?;
+            }
+            text::pair(out, "settings", &manifest.settings.to_string())?;
+            let row = |(name, since): (&&str, &Since)| vec![(*name).to_owned(), since.in_words().to_owned()];
+            Ok(text::table(out, &["file", "since it was written"], &[], files.iter().map(row).collect())?)
+        })?;
+    }
+    match files.iter().find(|(_, since)| **since != Since::Unchanged) {
+        None => Ok(Outcome::Done),
+        Some((name, since)) => {
+            let path = path.join(name);
+            Err(Failure::in_file(&path, format!("{} since the manifest was written", since.in_words())))
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! `coirl plan`: the best policy for a reward, or for the rewards of many contexts.
 
 use crate::arguments::{Global, PAGE};
-use crate::destination::{note, to_file, to_stdout, to_terminal};
+use crate::destination::{check_is_not_read, note, to_file, to_stdout, to_terminal};
 use crate::failure::{Failure, Outcome};
 use crate::models;
 use crate::numbers::{NumberList, bytes, count};
@@ -156,6 +156,11 @@ enum SimdArg {
 
 pub(crate) fn run(args: PlanArgs, global: &Global) -> Result<Outcome, Failure> {
     let format = args.output.resolve(global)?;
+    if let Some(out) = &args.output.out {
+        let RewardArgs { weights_file, mapping, contexts, .. } = &args.reward;
+        let read = [Some(&args.model), weights_file.as_ref(), mapping.as_ref(), contexts.as_ref()];
+        check_is_not_read(out, read.into_iter().flatten())?;
+    }
     let model = args.criterion.apply(models::open(&args.model, global.seed)?)?;
     let (weights, contexts) = args.reward.resolve(&model)?;
     let columns = Columns {

@@ -9,7 +9,7 @@ use crate::failure::{Failure, Outcome};
 use crate::fitting::{FITTED, Run, SourceData};
 use crate::reporting::{
     CohortSections, Overview, Page, against_the_truth, agreement, change, convergence, coverage, features_in_words,
-    mapping, reward,
+    mapping, reward, states_known,
 };
 use crate::text::shell_word;
 use clap::Args;
@@ -79,7 +79,10 @@ pub(crate) fn run(args: &ReportArgs, global: &Global) -> Result<Outcome, Failure
     let method = run.method()?;
     let overview = Overview { fitted, source: &data.source, method: &method };
     let features = match &cohort {
-        Some(cohort) => features_in_words(&cohort.file, &fitted.names.features),
+        Some(cohort) => {
+            let known = states_known(&cohort.train(model)?, model.n_states(), args.exam.smallest_cell);
+            features_in_words(&cohort.file, &fitted.names.features, &known)
+        }
         None => fitted.names.features.clone(),
     };
     let scores = match &cohort {
@@ -97,8 +100,10 @@ pub(crate) fn run(args: &ReportArgs, global: &Global) -> Result<Outcome, Failure
         mapping(fitted, &features).map_or_else(|| change(fitted, &features, &contexts), |section| Ok(Some(section)));
     sections.extend(learned?);
     sections.extend(reward(fitted, &features, &context, args.context.is_some())?);
-    sections.extend(agreement(model, fitted, &train)?);
-    sections.push(coverage(model, &train));
+    // Only of patients can too much be told.
+    let smallest = if cohort.is_some() { args.exam.smallest_cell } else { 0 };
+    sections.extend(agreement(model, fitted, &train, smallest)?);
+    sections.push(coverage(model, &train, smallest));
     sections.extend(last);
     // Where the dynamics were learned, those that the expert acted in are no longer at hand.
     if let Some(truth) = data.truth.as_ref().filter(|_| !run.learned_dynamics()) {

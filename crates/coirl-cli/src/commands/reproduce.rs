@@ -5,7 +5,8 @@ use crate::arguments::{Global, PAGE};
 use crate::destination::{note, to_stdout, to_terminal};
 use crate::experiments::{Results, SHIPPED, Task, write_scenes};
 use crate::failure::{Failure, Outcome};
-use crate::fitting::{OutputFolder, on_interrupt};
+use crate::fitting::on_interrupt;
+use crate::output::OutputFolder;
 use crate::text::table;
 use clap::Args;
 use coirl::experiments::{Experiment, Given, Verdict};
@@ -49,16 +50,16 @@ pub(crate) fn run(args: &ReproduceArgs, global: &Global) -> Result<Outcome, Fail
     };
     let tasks: Vec<Task> = SHIPPED.iter().map(read).collect::<Result<_, _>>()?;
     on_interrupt();
-    let out = OutputFolder::open(&args.out)?;
+    let out = OutputFolder::open_shared(&args.out)?;
     let mut all = Vec::with_capacity(tasks.len());
     for (i, task) in tasks.iter().enumerate() {
         let place = format!("{} of {}: ", i + 1, tasks.len());
         let Some(results) = run_task(task, out.path(), &place, global)? else { return interrupted(global) };
         all.push(results);
     }
-    let pictures = OutputFolder::open(&out.file(PICTURES))?;
+    let pictures = OutputFolder::open(&out.file(PICTURES), global)?;
     write_scenes(pictures.path())?;
-    finish(out.path(), &format!("coirl reproduce{}", args.scale.words()))?;
+    finish(out.path(), &format!("coirl reproduce{}", args.scale.words()), global)?;
     if global.json {
         let claims = |results: &Results| json!({"experiment": results.kept.name, "claims": results.claims});
         let listed: Vec<_> = all.iter().map(claims).collect();

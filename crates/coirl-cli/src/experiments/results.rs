@@ -10,6 +10,8 @@ use std::path::Path;
 /// The name of the file that all later steps read.
 pub(crate) const RESULTS: &str = "results.json";
 const TABLE: &str = "results.csv";
+/// The names of what is kept.
+pub(crate) const RESULT_FILES: [&str; 2] = [RESULTS, TABLE];
 
 /// What is kept of an experiment: its settings and every seed. Means and verdicts follow from these.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -4,6 +4,7 @@ use super::results::{Kept, Results};
 use crate::destination::to_file;
 use crate::failure::Failure;
 use crate::fitting::stop_wanted;
+use crate::output::OutputFolder;
 use crate::progress;
 use coirl::experiments::{Experiment, Given, Scale, SeedCurves};
 use serde::{Deserialize, Serialize};
@@ -49,19 +50,18 @@ struct MadeWith {
 
 impl Task {
     /// Runs what is missing and writes everything but pictures. Nothing where it was stopped.
-    pub(crate) fn run(&self, folder: &Path, place: &str, quiet: bool) -> Result<Option<Results>, Failure> {
-        let seeds = folder.join(SEEDS);
-        std::fs::create_dir_all(&seeds).map_err(|error| Failure::in_file(&seeds, error))?;
+    pub(crate) fn run(&self, folder: &OutputFolder, place: &str, quiet: bool) -> Result<Option<Results>, Failure> {
+        let seeds = folder.folder(SEEDS)?;
         let settings = self.experiment.to_toml()?;
-        to_file(&folder.join(SETTINGS), |file| Ok(file.write_all(settings.as_bytes())?))?;
+        to_file(&folder.file(SETTINGS), |file| Ok(file.write_all(settings.as_bytes())?))?;
         let n = self.experiment.seeds as usize;
         let bar = progress::experiment(format!("{place}{}", self.name), quiet);
         bar.set_length((n * self.experiment.methods.len()) as u64 * PARTS as u64);
-        let mut timings = Timings::read(&folder.join(TIMINGS));
+        let mut timings = Timings::read(&folder.file(TIMINGS));
         let mut runs = Vec::with_capacity(n);
         for number in 0..n {
             let seed = self.first_seed + number as u64;
-            let path = seeds.join(format!("{seed}.json"));
+            let path = seeds.file(&format!("{seed}.json"));
             let made_with = self.made_with(number)?;
             let run = match kept(&path, &made_with) {
                 Some(run) => run,
@@ -83,7 +83,7 @@ impl Task {
                     let json = serde_json::to_string(&finished).map_err(std::io::Error::from)?;
                     to_file(&path, |file| Ok(writeln!(file, "{json}")?))?;
                     timings.0.insert(seed.to_string(), clock.seconds());
-                    timings.write(&folder.join(TIMINGS))?;
+                    timings.write(&folder.file(TIMINGS))?;
                     finished.run
                 }
             };
@@ -100,7 +100,7 @@ impl Task {
             runs,
         };
         let results = Results::of(kept);
-        results.write(folder)?;
+        results.write(folder.path())?;
         Ok(Some(results))
     }
 

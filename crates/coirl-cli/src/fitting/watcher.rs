@@ -12,8 +12,6 @@ use std::time::{Duration, Instant};
 
 /// The name of a checkpoint in the output folder.
 pub(crate) const CHECKPOINT: &str = "checkpoint.json";
-/// Work that a crash may cost.
-const BETWEEN_CHECKPOINTS: Duration = Duration::from_secs(5);
 /// What shells report for a program that ended by Ctrl-C.
 const INTERRUPTED: i32 = 130;
 
@@ -37,6 +35,7 @@ pub(crate) fn stop_wanted() -> bool {
 pub(crate) struct Watcher {
     checkpoint: PathBuf,
     quiet: bool,
+    between_checkpoints: Duration,
     /// Steps after which to stop as if by Ctrl-C.
     stop_after: Option<u64>,
     bar: ProgressBar,
@@ -44,8 +43,14 @@ pub(crate) struct Watcher {
 }
 
 impl Watcher {
-    pub(crate) fn new(checkpoint: PathBuf, quiet: bool, stop_after: Option<u64>) -> Self {
-        Self { checkpoint, quiet, stop_after, bar: ProgressBar::hidden(), saved: Instant::now() }
+    pub(crate) fn new(
+        checkpoint: PathBuf,
+        between_checkpoints: Duration,
+        stop_after: Option<u64>,
+        quiet: bool,
+    ) -> Self {
+        let (bar, saved) = (ProgressBar::hidden(), Instant::now());
+        Self { checkpoint, quiet, between_checkpoints, stop_after, bar, saved }
     }
 }
 
@@ -60,7 +65,7 @@ impl Recorder for Watcher {
             self.bar.set_message(short(loss));
         }
         let stop = stop_wanted() || self.stop_after == Some(record.step);
-        if stop || self.saved.elapsed() >= BETWEEN_CHECKPOINTS {
+        if stop || self.saved.elapsed() >= self.between_checkpoints {
             write_checkpoint(&self.checkpoint, &snapshot.checkpoint()?)?;
             self.saved = Instant::now();
         }

@@ -3,14 +3,15 @@
 use super::markup::{Markup, details, json, pairs, paragraph, table, table_of_words};
 use super::page::Section;
 use crate::cohorts::{
-    CohortFile, CohortFolder, Scores, action_in_words, by_severity, described, flow, in_truth, matching, reached,
-    reservations, subgroups, unseen_by_estimates, verdict, warnings,
+    CohortFile, CohortFolder, Scores, TOO_FEW, action_in_words, by_severity, described, flow, in_truth, matching,
+    reached, reservations, subgroups, unseen_by_estimates, verdict, warnings,
 };
 use crate::failure::Failure;
 use crate::numbers::{count, short};
 use crate::text::Tabular;
-use coirl::cohort::{Actions, RecordedStay};
+use coirl::cohort::{Actions, RecordedStay, TrainStays};
 use coirl::model::Cmdp;
+use std::collections::BTreeSet;
 
 /// Measurements that a state is told by.
 const TELLING: usize = 3;
@@ -114,8 +115,22 @@ impl CohortSections<'_> {
     }
 }
 
-/// The features of the reward as somebody at a bedside knows them: a state by its most unusual measurements, an action by its doses.
-pub(crate) fn features_in_words(file: &CohortFile, names: &[String]) -> Vec<String> {
+/// Which states at least `smallest` patients were in: the measurements of others would be those of single people.
+pub(crate) fn states_known(train: &TrainStays, n_states: usize, smallest: usize) -> Vec<bool> {
+    let mut patients: Vec<BTreeSet<&str>> = vec![BTreeSet::new(); n_states];
+    for stay in train.stays() {
+        for state in &stay.trajectory.states {
+            if let Some(seen) = patients.get_mut(state.index()) {
+                seen.insert(&stay.patient);
+            }
+        }
+    }
+    patients.into_iter().map(|seen| seen.len() >= smallest).collect()
+}
+
+/// The features of the reward as somebody at a bedside knows them: a state that is `known` by its most unusual measurements, an action by
+/// its doses.
+pub(crate) fn features_in_words(file: &CohortFile, names: &[String], known: &[bool]) -> Vec<String> {
     let encoder = &file.encoder;
     let n_states = encoder.centroids.n_clusters();
     if names.len() != n_states + encoder.actions.len() {
@@ -123,6 +138,7 @@ pub(crate) fn features_in_words(file: &CohortFile, names: &[String]) -> Vec<Stri
     }
     let telling = telling_measurements(file);
     let word = |(j, name): (usize, &String)| match j.checked_sub(n_states) {
+        None if known.get(j) == Some(&false) => format!("{name}: {TOO_FEW}"),
         None => format!("{name}: {}", telling.get(j).cloned().unwrap_or_default()),
         Some(action) => action_in_words(encoder, action),
     };
@@ -189,11 +205,10 @@ fn actions(file: &CohortFile) -> Tabular {
 }
 
 fn contexts(file: &CohortFile) -> Tabular {
-    let row = |field: &coirl::cohort::ContextField| {
-        vec![field.column.clone(), short(field.range[0]), short(field.range[1]), short(field.fill)]
-    };
+    let row = |field: &coirl::cohort::ContextField| vec![field.column.clone(), short(field.fill)];
     let rows = file.encoder.contexts.fields.iter().map(row).collect();
-    let header = ["field", "scaled to 0", "scaled to 1", "where nothing is known"];
+    // The ends that fields are scaled by are those of single patients; cohort.json has them.
+    let header = ["field", "where nothing is known"];
     Tabular::new("Fields, in the units of the table", &header, rows)
 }
 

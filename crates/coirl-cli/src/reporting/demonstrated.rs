@@ -2,6 +2,7 @@
 
 use super::markup::{Markup, facts, paragraph, table};
 use super::page::Section;
+use crate::cohorts::TOO_FEW;
 use crate::failure::Failure;
 use crate::numbers::{count, short};
 use crate::text::{Tabular, name_of};
@@ -39,7 +40,14 @@ impl StateSteps {
 }
 
 /// How often the agent would have acted as it was shown, and the states in which it would most often not. Nothing where no single actions were seen.
-pub(crate) fn agreement(model: &Cmdp, fitted: &Fitted, train: &Train) -> Result<Option<Section>, Failure> {
+///
+/// Of states with fewer than `smallest` demonstrations, and of actions shown in fewer, no counts are told.
+pub(crate) fn agreement(
+    model: &Cmdp,
+    fitted: &Fitted,
+    train: &Train,
+    smallest: usize,
+) -> Result<Option<Section>, Failure> {
     let contexts: Vec<Context> = paths(train).map(|(context, _)| context.clone()).collect();
     let visits: Vec<&[StateId]> = paths(train).map(|(_, path)| &path.states[..path.actions.len()]).collect();
     let taken: Vec<u32> = paths(train).flat_map(|(_, path)| path.actions.iter().map(|action| action.0)).collect();
@@ -65,7 +73,8 @@ pub(crate) fn agreement(model: &Cmdp, fitted: &Fitted, train: &Train) -> Result<
         let usual = entry.otherwise.iter().max_by(|a, b| a.1.cmp(b.1).then(b.0.cmp(a.0))).map(|(pair, _)| *pair);
         let (shown, own) = usual.unwrap_or_default();
         let name = |action: usize| name_of(&fitted.names.actions, action);
-        vec![state.to_string(), count(entry.steps), count(entry.missed()), name(shown), name(own)]
+        let told = |n: usize| if n < smallest { TOO_FEW.into() } else { count(n) };
+        vec![state.to_string(), told(entry.steps), told(entry.missed()), name(shown), name(own)]
     };
     let differing: usize = of_states.values().map(StateSteps::missed).sum();
     let share = 100.0 * (1.0 - differing as f64 / taken.len() as f64);
@@ -84,8 +93,8 @@ pub(crate) fn agreement(model: &Cmdp, fitted: &Fitted, train: &Train) -> Result<
     Ok(Some(Section::new("agreement", "Where agent and expert differ", Markup::all([paragraph(&words), listed]))))
 }
 
-/// Which contexts, states and actions there was to learn from.
-pub(crate) fn coverage(model: &Cmdp, train: &Train) -> Section {
+/// Which contexts, states and actions there was to learn from. Ranges are those that at least `smallest` demonstrations reach at either end.
+pub(crate) fn coverage(model: &Cmdp, train: &Train, smallest: usize) -> Section {
     let demonstrations = train.demonstrations();
     let support = Support::new(model, demonstrations);
     let share = |part: usize, whole: usize| {
@@ -108,9 +117,12 @@ pub(crate) fn coverage(model: &Cmdp, train: &Train) -> Section {
         rows.push(vec!["states".into(), "–".into(), "feature expectations do not say which were visited".into()]);
     }
     let field = |i: usize| {
-        let values: Vec<f64> = demonstrations.iter().map(|shown: &Demonstration| shown.context().values()[i]).collect();
+        let mut values: Vec<f64> =
+            demonstrations.iter().map(|shown: &Demonstration| shown.context().values()[i]).collect();
         let mean = values.iter().sum::<f64>() / values.len() as f64;
-        let (least, most) = values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), x| (a.min(*x), b.max(*x)));
+        values.sort_by(f64::total_cmp);
+        let at = smallest.saturating_sub(1).min(values.len() / 2);
+        let (least, most) = (values[at], values[values.len() - 1 - at]);
         vec![name_of(&model.names().contexts, i), short(least), short(mean), short(most)]
     };
     let d = demonstrations.first().map_or(0, |shown| shown.context().values().len());
@@ -119,7 +131,12 @@ pub(crate) fn coverage(model: &Cmdp, train: &Train) -> Section {
         &["field", "least", "mean", "most"],
         (0..d).map(field).collect(),
     );
-    let note = "Outside of these ranges the mapping is extrapolated.";
-    let content = Markup::all([facts("What there was to learn from", rows), table(&ranges), paragraph(note)]);
+    let note = match smallest {
+        0 | 1 => "Outside of these ranges the mapping is extrapolated.".to_owned(),
+        n => {
+            format!("At least {n} demonstrations reach each end. Outside of these ranges the mapping is extrapolated.")
+        }
+    };
+    let content = Markup::all([facts("What there was to learn from", rows), table(&ranges), paragraph(&note)]);
     Section::new("coverage", "Coverage", content)
 }

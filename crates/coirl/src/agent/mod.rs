@@ -64,6 +64,11 @@ impl Agent {
         }
     }
 
+    /// Whether it keeps the contexts that it was learned from: of people, it is then as confidential as they are.
+    pub fn keeps_contexts(&self) -> bool {
+        matches!(self, Agent::Nearest(_) | Agent::Copied(_))
+    }
+
     /// W of a linear mapping from context to reward; an error for agents that act without one, or on a network.
     pub fn mapping(&self) -> Result<&LinearMapping> {
         match self {

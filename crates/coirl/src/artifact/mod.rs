@@ -28,7 +28,7 @@ mod npz;
 mod numbers;
 mod safetensors;
 
-pub use atomic::write_atomically;
+pub use atomic::{remove_abandoned, write_atomically};
 pub use checkpoint::{read_checkpoint, write_checkpoint};
 pub use fitted::{is_fitted, read_fitted, write_fitted};
 pub use library::{is_library, read_library, write_library};
@@ -44,6 +44,28 @@ use std::path::{Path, PathBuf};
 /// SHA-256 of the content of a file, in hexadecimal digits.
 pub fn digest_of(content: &[u8]) -> String {
     sha256(|sink| sink(content))
+}
+
+/// SHA-256 of a file, in hexadecimal digits, read in pieces.
+pub fn digest_of_file(path: &Path) -> Result<String> {
+    let mut failure = None;
+    let digest = sha256(|sink| {
+        let mut piece = vec![0; 1 << 16];
+        let mut read = || -> std::io::Result<()> {
+            let mut file = File::open(path)?;
+            loop {
+                match file.read(&mut piece)? {
+                    0 => return Ok(()),
+                    n => sink(&piece[..n]),
+                }
+            }
+        };
+        failure = read().err();
+    });
+    match failure {
+        None => Ok(digest),
+        Some(source) => Err(Error::Io { path: path.to_owned(), source }),
+    }
 }
 
 /// How a zip archive begins: with its first entry, or with its end when it has none.

@@ -3,6 +3,9 @@
 
 #![allow(unsafe_code)] // calls into target-feature functions
 
+#[cfg(target_arch = "x86_64")]
+use crate::simd::Simd;
+
 /// Candidates side by side.
 pub(super) const CANDIDATES: usize = 8;
 /// Rows that are measured together, so that their sums need not wait for one another.
@@ -35,8 +38,8 @@ pub(super) fn measure(
     measured: impl FnMut(u32, PerCandidate),
 ) {
     #[cfg(target_arch = "x86_64")]
-    if std::arch::is_x86_feature_detected!("avx2") {
-        // SAFETY: the processor has the instructions.
+    if Simd::Auto.resolve() != Simd::Portable {
+        // SAFETY: whatever is not portable has AVX2.
         unsafe { measure_avx2(rows, listed, coordinates, measured) };
         return;
     }

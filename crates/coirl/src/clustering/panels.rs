@@ -8,6 +8,8 @@
 #![allow(unsafe_code)] // reads without bounds checks and calls into target-feature functions
 
 use super::frame::{Frame, FramedRows, Slack};
+#[cfg(target_arch = "x86_64")]
+use crate::simd::Simd;
 use std::ops::Range;
 
 /// Centres of a panel.
@@ -188,8 +190,8 @@ impl Panels {
         least.clear();
         let set_aside = |row| layout.place_in(group, own(row));
         #[cfg(target_arch = "x86_64")]
-        if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma") {
-            // SAFETY: the processor has the instructions.
+        if Simd::Auto.resolve() != Simd::Portable && std::arch::is_x86_feature_detected!("fma") {
+            // SAFETY: whatever is not portable has AVX2, and the processor has FMA.
             unsafe { least_scores_avx2(self, group, rows, listed, set_aside, least) };
             return;
         }

@@ -42,6 +42,8 @@ pub struct ExamSettings {
     pub softness: f64,
     /// Patients on whom the true value is computed.
     pub true_patients: usize,
+    /// Patients below which nothing is told of a subgroup.
+    pub smallest_cell: usize,
 }
 
 impl Default for ExamSettings {
@@ -58,6 +60,7 @@ impl Default for ExamSettings {
             },
             softness: 0.01,
             true_patients: 300,
+            smallest_cell: 10,
         }
     }
 }
@@ -173,7 +176,7 @@ impl<'a> Exam<'a> {
         let first = |row: &[f64]| (1..row.len()).fold(0, |best, i| if row[i] > row[best] { i } else { best }) as u32;
         let taken: Vec<u32> = predictions.probabilities().chunks_exact(predictions.n_actions()).map(first).collect();
         Ok(AgentAgreement {
-            matching: match_actions(&decisions, &self.groupings(), &own)?,
+            matching: match_actions(&decisions, &self.groupings(), &own)?.withholding(settings.smallest_cell),
             published_accuracy: visited_state_accuracy(
                 &visits.patients,
                 &states,

@@ -52,16 +52,30 @@ pub struct Finding {
     pub code: String,
     /// How serious it is.
     pub severity: Severity,
-    /// What was seen, where, and what to do.
+    /// What was seen and what to do. Names nobody.
     pub message: String,
+    /// A place in the table where it can be seen: a stay, a patient, a row. For whoever holds the table, and for nobody else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub example: Option<String>,
+}
+
+impl Finding {
+    /// The same without the example, for what is passed on.
+    pub fn anonymous(&self) -> Self {
+        Self { example: None, ..self.clone() }
+    }
+
+    fn with_example(self, example: String) -> Self {
+        Self { example: Some(example), ..self }
+    }
 }
 
 fn warning(code: &str, message: String) -> Finding {
-    Finding { code: code.into(), severity: Severity::Warning, message }
+    Finding { code: code.into(), severity: Severity::Warning, message, example: None }
 }
 
 fn note(code: &str, message: String) -> Finding {
-    Finding { code: code.into(), severity: Severity::Note, message }
+    Finding { severity: Severity::Note, ..warning(code, message) }
 }
 
 /// What the table itself says.
@@ -203,11 +217,11 @@ fn people_mixed_up(table: &Table, spec: &Spec, parts: &Parts, findings: &mut Vec
         }
         if let Some(first) = first {
             let message = format!(
-                "{name} changes within {changing} of {} stays ({first}): two people under one id? If it may change, move it to \
+                "{name} changes within {changing} of {} stays: two people under one id? If it may change, move it to \
                  at_start under [context]",
                 parts.all().count()
             );
-            findings.push(warning("changing-person", message));
+            findings.push(warning("changing-person", message).with_example(first));
         }
     }
     Ok(())
@@ -235,32 +249,30 @@ fn rows_in_several_places(table: &Table, findings: &mut Vec<Finding>) {
         && torn.len() * 10 <= table.n_stays()
     {
         let message = format!(
-            "the rows of {} of {} stays are not together (stay {}: row {}, then row {}): two people under one id?",
+            "the rows of {} of {} stays are not together: two people under one id?",
             torn.len(),
-            table.n_stays(),
-            table.stays.name(stay),
-            before + 1,
-            row + 1
+            table.n_stays()
         );
-        findings.push(warning("torn-stay", message));
+        let place = format!("stay {}: row {}, then row {}", table.stays.name(stay), before + 1, row + 1);
+        findings.push(warning("torn-stay", message).with_example(place));
     }
 }
 
 fn patients_in_two_parts(table: &Table, spec: &Spec, parts: &Parts, findings: &mut Vec<Finding>) -> Result<()> {
     if let Some(patients) = &table.patients {
-        for stay in parts.all() {
-            let other = stay.rows.iter().find(|&&row| patients.of_row(row as usize) != stay.patient);
-            if let Some(&row) = other {
-                let message = format!(
-                    "stay {} has rows of patients {} and {} (row {}): patients may be in two parts of the split",
-                    table.stays.name(stay.number),
-                    patients.name(stay.patient),
-                    patients.name(patients.of_row(row as usize)),
-                    row + 1
-                );
-                findings.push(warning("patient-in-two-parts", message));
-                return Ok(());
-            }
+        let foreign = |stay: &Stay, row: u32| patients.of_row(row as usize) != stay.patient;
+        let other = |stay: &Stay| stay.rows.iter().copied().find(|&row| foreign(stay, row));
+        let mixed: Vec<&Stay> = parts.all().filter(|stay| other(stay).is_some()).collect();
+        if let Some((stay, row)) = mixed.first().and_then(|stay| Some((stay, other(stay)?))) {
+            let message = format!(
+                "{} of {} stays have rows of two patients: patients may be in two parts of the split",
+                mixed.len(),
+                parts.all().count()
+            );
+            let names = [stay.patient, patients.of_row(row as usize)].map(|patient| patients.name(patient));
+            let id = table.stays.name(stay.number);
+            let place = format!("stay {id} has rows of patients {} and {} (row {})", names[0], names[1], row + 1);
+            findings.push(warning("patient-in-two-parts", message).with_example(place));
         }
         return Ok(());
     }
@@ -281,17 +293,16 @@ fn patients_in_two_parts(table: &Table, spec: &Spec, parts: &Parts, findings: &m
     let n = parts.validation.len() + parts.test.len();
     match again.first() {
         // A few agree by chance, and coarse fields do for most; then nothing can be said.
-        Some(&(train, other)) if again.len() * 100 >= n && again.len() * 5 < n => findings.push(warning(
-            "patient-in-two-parts",
-            format!(
-                "{} of {n} stays to validate and test on have the same {} as a stay to learn from (stays {} and {}): the same \
-                 people? Splits are by stay; name the column of the patient under [table]",
+        Some(&(train, other)) if again.len() * 100 >= n && again.len() * 5 < n => {
+            let message = format!(
+                "{} of {n} stays to validate and test on have the same {} as a stay to learn from: the same people? Splits are \
+                 by stay; name the column of the patient under [table]",
                 again.len(),
-                spec.context.fields.join(", "),
-                table.stays.name(train),
-                table.stays.name(other)
-            ),
-        )),
+                spec.context.fields.join(", ")
+            );
+            let place = format!("stays {} and {}", table.stays.name(train), table.stays.name(other));
+            findings.push(warning("patient-in-two-parts", message).with_example(place));
+        }
         _ => findings.push(note(
             "no-patient-column",
             "splits are by stay, for no column of the patient is named: if somebody has two stays, name it under [table]".into(),
@@ -388,12 +399,11 @@ fn skipped_steps(table: &Table, spec: &Spec, parts: &Parts, findings: &mut Vec<F
         && skipped as f64 > SKIPPED * steps as f64
     {
         let message = format!(
-            "{skipped} of {steps} transitions skip steps (first in stay {}, before row {}) and count as one step; gaps = \"cut\" \
-             under [cohort] ends stays there instead",
-            table.stays.name(stay),
-            row + 1
+            "{skipped} of {steps} transitions skip steps and count as one step; gaps = \"cut\" under [cohort] ends stays there \
+             instead"
         );
-        findings.push(note("skipped-steps", message));
+        let place = format!("stay {}, before row {}", table.stays.name(stay), row + 1);
+        findings.push(note("skipped-steps", message).with_example(place));
     }
 }
 
@@ -403,9 +413,8 @@ fn doses_not_recorded(table: &Table, spec: &Spec, parts: &Parts, findings: &mut 
         let missing = |row: &&u32| !(column[**row as usize] >= 0.0);
         let n = parts.all().flat_map(|stay| &stay.rows).filter(missing).count();
         if let Some(row) = parts.all().flat_map(|stay| &stay.rows).find(missing) {
-            let message =
-                format!("{name} is missing or negative in {n} rows (first in row {}); they count as no dose", row + 1);
-            findings.push(warning("dose-not-recorded", message));
+            let message = format!("{name} is missing or negative in {n} rows; they count as no dose");
+            findings.push(warning("dose-not-recorded", message).with_example(format!("row {}", row + 1)));
         }
     }
     Ok(())

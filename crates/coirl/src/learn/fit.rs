@@ -218,17 +218,18 @@ impl<S> Driver<'_, '_, S> {
         self.check_stop_rules()?;
         let last = settings.stop.max_steps.unwrap_or_else(|| A::default_steps(own, problem));
         let calls_before = problem.planner_calls();
-        let (mut state, mut step, mut history, mut patience, earlier_calls) = match from {
+        let (mut state, mut step, mut history, mut patience, earlier_calls, ended) = match from {
             None => {
                 let state = A::start(own, problem, settings.initial.as_deref(), settings.seed)?;
-                (state, 0, Vec::new(), Patience::default(), 0)
+                (state, 0, Vec::new(), Patience::default(), 0, None)
             }
             Some(checkpoint) => {
                 let state: A = restored(checkpoint.state)?;
                 if let Some(mapping) = state.mapping() {
                     check_length("mapping of the checkpoint", problem.n_parameters(), mapping.len())?;
                 }
-                (state, checkpoint.step, checkpoint.history, checkpoint.patience, checkpoint.planner_calls)
+                let Checkpoint { step, history, patience, planner_calls, ended, .. } = checkpoint;
+                (state, step, history, patience, planner_calls, ended)
             }
         };
         self.check_has_loss(&state)?;
@@ -241,7 +242,7 @@ impl<S> Driver<'_, '_, S> {
         }
         let mut demonstrations = history.last().map_or(0, |record| record.demonstrations);
         recorder.begin(Some(last.saturating_sub(step)));
-        let mut status = if step >= last { Some(Status::StepLimit) } else { None };
+        let mut status = ended.or((step >= last).then_some(Status::StepLimit));
         while status.is_none() {
             step += 1;
             let done = state.step(own, problem, Run { step, last, seed: settings.seed })?;
@@ -288,6 +289,7 @@ impl<S> Driver<'_, '_, S> {
                         history: history.clone(),
                         state: kept(&state)?,
                         patience: patience.clone(),
+                        ended: status,
                     })
                 },
             };

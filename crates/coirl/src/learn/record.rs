@@ -167,6 +167,9 @@ pub struct Checkpoint {
     pub state: serde_json::Value,
     /// Progress of the stop rules.
     pub patience: Patience,
+    /// Why the run ended with this step, where it did: a run that was killed before its result was written must not go further.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Status>,
 }
 
 /// The best validation loss so far.

@@ -7,39 +7,7 @@
 
 use super::real::Real;
 use crate::model::Kernel;
-
-/// Which vector instructions may be used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Simd {
-    /// The widest that this processor has.
-    #[default]
-    Auto,
-    /// Only what every processor of this architecture has.
-    Portable,
-    /// AVX2, if present.
-    Avx2,
-    /// AVX-512, if present.
-    Avx512,
-}
-
-impl Simd {
-    /// What will really be used here.
-    pub fn resolve(self) -> Simd {
-        #[cfg(target_arch = "x86_64")]
-        {
-            let avx2 = std::arch::is_x86_feature_detected!("avx2");
-            let avx512 = avx2 && std::arch::is_x86_feature_detected!("avx512f");
-            match self {
-                Simd::Auto | Simd::Avx512 if avx512 => Simd::Avx512,
-                Simd::Auto | Simd::Avx512 | Simd::Avx2 if avx2 => Simd::Avx2,
-                _ => Simd::Portable,
-            }
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        Simd::Portable
-    }
-}
+use crate::simd::Simd;
 
 /// `L` numbers side by side, one per reward, on a cache line of their own.
 #[derive(Debug, Clone, Copy)]
@@ -82,10 +50,13 @@ pub(crate) fn improve_lanes<T: Real, const L: usize>(simd: Simd, backup: LaneBac
         // SAFETY: `resolve` names an instruction set only where the processor has it.
         #[cfg(target_arch = "x86_64")]
         (Simd::Avx512, false) => unsafe { improve_avx512::<T, L, false>(backup) },
+        // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
         (Simd::Avx512, true) => unsafe { improve_avx512::<T, L, true>(backup) },
+        // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
         (Simd::Avx2, false) => unsafe { improve_avx2::<T, L, false>(backup) },
+        // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
         (Simd::Avx2, true) => unsafe { improve_avx2::<T, L, true>(backup) },
         (_, false) => improve_body::<T, L, false>(backup),
@@ -220,6 +191,7 @@ pub(crate) fn choose_lanes<const L: usize>(
         // SAFETY: `resolve` names an instruction set only where the processor has it.
         #[cfg(target_arch = "x86_64")]
         Simd::Avx512 => unsafe { choose_avx512(kernel, gamma, pair_reward, tie, v) },
+        // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
         Simd::Avx2 => unsafe { choose_avx2(kernel, gamma, pair_reward, tie, v) },
         _ => choose_body(kernel, gamma, pair_reward, tie, v),
@@ -350,6 +322,7 @@ pub(crate) fn reward_lanes<const L: usize>(
         // SAFETY: `resolve` names an instruction set only where the processor has it.
         #[cfg(target_arch = "x86_64")]
         Simd::Avx512 => unsafe { reward_avx512(features, weights, out) },
+        // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
         Simd::Avx2 => unsafe { reward_avx2(features, weights, out) },
         _ => reward_body(features, weights, out),

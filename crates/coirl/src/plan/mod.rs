@@ -26,10 +26,10 @@ mod residual;
 mod soft;
 mod sweep;
 
+pub use crate::simd::{Simd, processor_features};
 pub(crate) use absorption::longest_expected_time;
 pub use certificate::{Certificate, Status};
 pub(crate) use exact::TIE_TOLERANCE;
-pub use lanes::Simd;
 pub use many::{ManyOptions, PlannedReward};
 pub(crate) use memory::PolicyMemory;
 pub use planner::{Accuracy, Limits, Method, Plan, Planner, Start};

@@ -78,8 +78,8 @@ pub struct Agreement {
 pub struct GroupAgreement {
     /// What its patients have in common.
     pub label: String,
-    /// How well actions match there.
-    pub agreement: Agreement,
+    /// How well actions match there; nothing where that would tell of too few patients ([`Matching::withholding`]).
+    pub agreement: Option<Agreement>,
 }
 
 /// Agreement by one grouping.
@@ -87,8 +87,8 @@ pub struct GroupAgreement {
 pub struct GroupingAgreement {
     /// What patients are grouped by.
     pub name: String,
-    /// Patients of the record without a label: they are in none of the groups.
-    pub unlabelled: usize,
+    /// Patients of the record without a label: they are in none of the groups. Nothing where they are too few to tell.
+    pub unlabelled: Option<usize>,
     /// One per label, in the order of the labels.
     pub groups: Vec<GroupAgreement>,
 }
@@ -102,6 +102,42 @@ pub struct Matching {
     pub overall: Agreement,
     /// By subgroup.
     pub groupings: Vec<GroupingAgreement>,
+}
+
+impl Matching {
+    /// The same without groups of fewer than `smallest` patients. Where a difference from the total would give such a group away, the
+    /// next larger groups of its grouping go as well, until at least two groups and `smallest` patients are withheld.
+    pub fn withholding(mut self, smallest: usize) -> Self {
+        for grouping in &mut self.groupings {
+            grouping.withhold(smallest);
+        }
+        self
+    }
+}
+
+impl GroupingAgreement {
+    fn withhold(&mut self, smallest: usize) {
+        let of_groups = self.groups.iter().map(|group| group.agreement.as_ref().map_or(0, |own| own.patients));
+        // Those without a label are a group like any other, the last.
+        let sizes: Vec<usize> = of_groups.chain([self.unlabelled.unwrap_or_default()]).collect();
+        for i in too_few(&sizes, smallest) {
+            match self.groups.get_mut(i) {
+                Some(group) => group.agreement = None,
+                None => self.unlabelled = None,
+            }
+        }
+    }
+}
+
+/// Which parts of a known total to withhold, so that nothing is told of a part smaller than `smallest`. Nobody is no secret.
+fn too_few(sizes: &[usize], smallest: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..sizes.len()).filter(|&i| sizes[i] > 0).collect();
+    order.sort_by_key(|&i| sizes[i]);
+    let small = order.partition_point(|&i| sizes[i] < smallest);
+    let enough = |n: usize| n >= 2 && order[..n].iter().map(|&i| sizes[i]).sum::<usize>() >= smallest;
+    let n = if small == 0 { 0 } else { (small..order.len()).find(|&n| enough(n)).unwrap_or(order.len()) };
+    order.truncate(n);
+    order
 }
 
 /// Compares an agent's actions with the recorded ones.
@@ -128,9 +164,12 @@ pub fn match_actions(
                 None => unlabelled += 1,
             }
         }
-        let group =
-            |(label, own): (&str, Vec<&Tally>)| GroupAgreement { label: label.into(), agreement: agreement(&own) };
-        GroupingAgreement { name: grouping.name.clone(), unlabelled, groups: groups.into_iter().map(group).collect() }
+        let group = |(label, own): (&str, Vec<&Tally>)| GroupAgreement {
+            label: label.into(),
+            agreement: Some(agreement(&own)),
+        };
+        let groups = groups.into_iter().map(group).collect();
+        GroupingAgreement { name: grouping.name.clone(), unlabelled: Some(unlabelled), groups }
     };
     Ok(Matching {
         settings: settings.clone(),
