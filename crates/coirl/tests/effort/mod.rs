@@ -69,7 +69,8 @@ impl Drop for Tally {
             "seed": seed(),
         });
         // Another test may tell of the same attack from the same process.
-        let name = format!("{}-{}-{}.json", self.attack.replace(' ', "-"), self.unit.replace(' ', "-"), std::process::id());
+        let name =
+            format!("{}-{}-{}.json", self.attack.replace(' ', "-"), self.unit.replace(' ', "-"), std::process::id());
         std::fs::write(folder.join(name), told.to_string()).unwrap();
     }
 }
