@@ -320,7 +320,7 @@ fn spoilt_results_are_refused_or_read() {
             bytes_of("safetensors", |path| write_fitted(path, &fitted).unwrap())
         })
         .collect();
-    attack("results", "safetensors", &seeds, 1000, &|path| {
+    attack("results", "safetensors", &seeds, 600, &|path| {
         let fitted = read_fitted(path)?;
         assert!(is_fitted(path));
         let folder = tempfile::tempdir().unwrap();
@@ -405,6 +405,32 @@ fn a_run_does_not_go_on_from_a_spoilt_state_or_goes_on() {
         tally.tried(1);
     }
     assert!(refused > 0, "no state was refused");
+}
+
+#[test]
+fn an_index_beyond_the_demonstrations_in_a_checkpoint_panicked() {
+    let model = small_model();
+    let train = demonstrations(&model);
+    let problem = Problem::new(&model, &train, &Estimator::default()).unwrap();
+    let (_, checkpoint) = stopped(&model, Method::CuttingPlane(CuttingPlane::default()));
+    let sound = serde_json::to_value(&checkpoint).unwrap();
+    let go_on = |checkpoint: &serde_json::Value| {
+        let checkpoint: Checkpoint = serde_json::from_value(checkpoint.clone()).unwrap();
+        resume(&problem, checkpoint, Watch::default(), &mut Keeper(None)).map(drop)
+    };
+    go_on(&sound).unwrap();
+    assert_eq!(sound["state"]["kept"]["indices"].as_array().unwrap().len(), 1);
+    let spoil: [fn(&mut serde_json::Value); 3] = [
+        |state| state["kept"]["indices"][0] = 8.into(),
+        |state| drop(state["kept"]["expectations"].as_array_mut().unwrap().pop()),
+        |state| drop(state["iterate"].as_array_mut().unwrap().pop()),
+    ];
+    for change in spoil {
+        let mut spoilt = sound.clone();
+        change(&mut spoilt["state"]);
+        let error = go_on(&spoilt).unwrap_err();
+        assert!(matches!(error, Error::Checkpoint { .. }), "{error}");
+    }
 }
 
 fn files_of(folder: &str, extension: &str) -> Vec<Vec<u8>> {
@@ -627,8 +653,10 @@ fn counts_without_bytes_cost_nothing() {
         let text = array(&format!("<U{}", json.len()), "()", &data);
         let with = [entries.clone(), vec![("context_space.npy".into(), text)]].concat();
         std::fs::write(&path, write_archive(&with, CompressionMethod::Stored)).unwrap();
-        let (_, memory) = attempt("a simplex", &path, &|path| read_model(path).map(drop));
+        let (message, memory) = attempt("a simplex", &path, &|path| read_model(path).map(drop));
         assert!(memory < MOST_BESIDES, "{memory} bytes of memory");
+        // Drawing one context from it would need all that memory.
+        assert!(message.unwrap().contains("a simplex of dimension"));
     }
 }
 

@@ -1,6 +1,6 @@
 //! Ways of spoiling a file. Bytes and lines are changed as they are; arrays, archives, tensors and trees are changed inside, with a sound
 //! container written around them, so that the change reaches what the container holds.
-#![allow(dead_code)] // each test file uses a part
+#![allow(dead_code, unused_imports)] // each test file uses a part
 #![allow(clippy::unwrap_used)] // a failed unwrap is a failed test
 
 mod arrays;
