@@ -102,6 +102,18 @@ pub(crate) fn raw(random: &mut Random, bytes: &[u8], other: &[u8]) -> Vec<u8> {
     bytes
 }
 
+/// A Parquet file with its pages or its footer changed, and a length of the footer that is right.
+pub(crate) fn parquet(random: &mut Random, bytes: &[u8]) -> Vec<u8> {
+    let end = bytes.len() - 8;
+    let length = u32::from_le_bytes(bytes[end..end + 4].try_into().unwrap()) as usize;
+    let (pages, footer) = bytes[..end].split_at(end - length);
+    let (pages, footer) = match random.random_range(0..3) {
+        0 => (raw(random, pages, pages), footer.to_vec()),
+        _ => (pages.to_vec(), raw(random, footer, footer)),
+    };
+    [&pages[..], &footer, &(footer.len() as u32).to_le_bytes(), b"PAR1"].concat()
+}
+
 /// A file of this format, changed inside or outside.
 pub(crate) fn of_format(random: &mut Random, format: &str, bytes: &[u8], other: &[u8]) -> Vec<u8> {
     if random.random_range(0..5) == 0 {
@@ -119,7 +131,7 @@ pub(crate) fn of_format(random: &mut Random, format: &str, bytes: &[u8], other: 
             let written = value.to_string();
             if random.random_range(0..4) == 0 { text(random, written.as_bytes(), other) } else { written.into_bytes() }
         }
-        "parquet" => raw(random, bytes, other),
+        "parquet" => parquet(random, bytes),
         _ => text(random, bytes, other),
     }
 }
