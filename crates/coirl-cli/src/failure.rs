@@ -64,9 +64,14 @@ impl Failure {
     }
 }
 
-/// Messages quote what was typed and what files hold; neither may start a new line or reach the terminal as a command.
+/// Characters of a message.
+const LONGEST_MESSAGE: usize = 2000;
+
+/// Messages quote what was typed and what files hold; neither may start a new line, fill the screen or reach the terminal as a command.
 fn one_line(message: &str) -> String {
-    message.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    let plain = |c: char| if c.is_control() { ' ' } else { c };
+    let rest = message.chars().nth(LONGEST_MESSAGE).map(|_| '…');
+    message.chars().take(LONGEST_MESSAGE).map(plain).chain(rest).collect()
 }
 
 impl From<coirl::Error> for Failure {

@@ -13,6 +13,9 @@ use coirl::artifact;
 use coirl::nearest::near;
 use std::path::{Path, PathBuf};
 
+/// Names of columns that a message lists.
+const MOST_NAMES: usize = 20;
+
 /// A rectangular table of finite numbers.
 #[derive(Debug)]
 pub(crate) struct Table {
@@ -125,6 +128,17 @@ pub(crate) fn named_positions(given: &[String], wanted: &[String]) -> Result<Vec
         at.ok_or_else(|| format!("'{name}' is missing; expected {listed}"))
     };
     wanted.iter().map(position).collect()
+}
+
+/// Names, as many as a line holds.
+fn listed(names: &[&str]) -> String {
+    let shown: Vec<String> =
+        names.iter().take(MOST_NAMES).map(|name| format!("'{}'", csv::quote(name.as_bytes()))).collect();
+    let rest = match names.len().saturating_sub(MOST_NAMES) {
+        0 => String::new(),
+        n => format!(" and {n} more"),
+    };
+    format!("{}{rest}", shown.join(", "))
 }
 
 /// Names with spaces are a nuisance to type: dashes and underscores stand for them.

@@ -19,7 +19,7 @@ use crate::failure::Failure;
 use crate::numbers::full;
 use crate::output::{Manifest, OutputFolder};
 use crate::plans::npy_header;
-use coirl::artifact::{digest_of_file, read_model, read_numbers, write_model};
+use coirl::artifact::{digest_of_file, open_regular, read_model, read_numbers, read_text, write_model};
 use coirl::cohort::synthetic::Synthetic;
 use coirl::cohort::{
     Cohort, Encoder, Ends, Finding, Flow, RecordedStay, Spec, SupportSummary, TestStays, TrainStays, ValidationStays,
@@ -171,7 +171,7 @@ impl CohortFolder {
     /// Opens a folder that `coirl cohort build` wrote.
     pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
         let at = path.join(COHORT);
-        let text = std::fs::read_to_string(&at).map_err(|error| Failure::in_file(&at, error))?;
+        let text = read_text(&at, "a cohort")?;
         let file: CohortFile = serde_json::from_str(&text).map_err(|error| Failure::in_file(&at, error))?;
         if file.version != VERSION {
             let reason =
@@ -313,7 +313,8 @@ struct SavedStay {
 
 impl SavedStay {
     fn read_all(path: &Path, n_fields: usize) -> Result<Vec<Self>, Failure> {
-        let mut reader = csv::Reader::from_path(path).map_err(|error| Failure::in_file(path, error))?;
+        let (file, _) = open_regular(path, "a .csv file")?;
+        let mut reader = csv::Reader::from_reader(file);
         let mut stays = Vec::new();
         for record in reader.records() {
             let record = record.map_err(|error| Failure::in_file(path, error))?;

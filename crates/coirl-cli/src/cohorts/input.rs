@@ -5,12 +5,15 @@ use crate::failure::Failure;
 use crate::progress;
 use crate::tables::long;
 use clap::Args;
+use coirl::artifact::read_text;
 use coirl::cohort::{Spec, Table};
 use std::path::{Path, PathBuf};
 
 /// The preset where nothing is said.
 const USUAL_PRESET: &str = "ai-clinician";
 const TABLE_PATH: &str = "table.path";
+/// Parts of a dotted key; no setting lies as deep.
+const MOST_PARTS: usize = 32;
 
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Input")]
@@ -38,11 +41,7 @@ impl InputArgs {
     /// The spec, and the table that goes with it.
     pub(crate) fn spec(&self) -> Result<(Spec, PathBuf), Failure> {
         let is_spec = self.input.extension().is_some_and(|extension| extension == "toml");
-        let text = if is_spec {
-            std::fs::read_to_string(&self.input).map_err(|error| Failure::in_file(&self.input, error))?
-        } else {
-            String::new()
-        };
+        let text = if is_spec { read_text(&self.input, "a spec (.toml)")? } else { String::new() };
         let in_spec = |error: coirl::Error| match is_spec {
             true => Failure::in_file(&self.input, error),
             false => error.into(),
@@ -104,6 +103,10 @@ impl InputArgs {
 fn set(table: &mut toml::Table, key: &str, value: &str) -> Result<(), Failure> {
     let parsed = format!("value = {value}").parse::<toml::Table>().ok().and_then(|mut table| table.remove("value"));
     let value = parsed.unwrap_or_else(|| value.into());
+    // Tables are dropped and written by functions that call themselves.
+    if key.split('.').count() > MOST_PARTS {
+        return Err(Failure::refused(format!("--set: a key has more than {MOST_PARTS} parts")));
+    }
     let mut at = table;
     let mut parts = key.split('.').peekable();
     while let Some(part) = parts.next() {

@@ -3,6 +3,7 @@
 
 use crate::destination::{note, to_file};
 use crate::failure::Failure;
+use coirl::artifact::read_text;
 use coirl::cohort::synthetic::Synthetic;
 use serde::{Deserialize, Serialize};
 use std::io::Write;
@@ -33,7 +34,10 @@ impl TruthFile {
     /// What a table was made with; nothing where nobody says so, or it is said of another table.
     pub(crate) fn read(path: &Path, table: &coirl::cohort::Table, quiet: bool) -> Result<Option<Synthetic>, Failure> {
         let at = Self::beside(path);
-        let Ok(text) = std::fs::read_to_string(&at) else { return Ok(None) };
+        if !at.exists() {
+            return Ok(None);
+        }
+        let text = read_text(&at, "what the table was made with")?;
         // Earlier versions wrote the settings alone.
         if let Ok(settings) = serde_json::from_str::<Synthetic>(&text) {
             return Ok(Some(settings));

@@ -11,6 +11,7 @@ use crate::output::{FolderLock, Manifest, OutputFolder};
 use crate::pictures::{experiment_pictures, png_of};
 use crate::text::{pair, shell_word};
 use clap::{Args, Subcommand};
+use coirl::artifact::read_text;
 use coirl::experiments::{Experiment, Scale};
 use serde_json::json;
 use std::io::Write;
@@ -142,7 +143,7 @@ fn run_one(args: &RunArgs, global: &Global) -> Result<Outcome, Failure> {
     let path = Path::new(&args.name);
     let own = path.extension().is_some_and(|extension| extension == "toml");
     let (name, text) = if own {
-        let text = std::fs::read_to_string(path).map_err(|error| Failure::in_file(path, error))?;
+        let text = read_text(path, "an experiment (.toml)")?;
         (path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned()), text)
     } else {
         (args.name.clone(), shipped(&args.name)?.to_owned())

@@ -2,6 +2,7 @@
 
 use crate::destination::to_file;
 use crate::failure::Failure;
+use coirl::artifact::read_text;
 use coirl::experiments::{Experiment, Judged, MeanCurve, Scale, SeedCurves, over_seeds};
 use serde::{Deserialize, Serialize};
 use std::io::Write;
@@ -50,7 +51,7 @@ impl Results {
 
     /// Reads what was kept; means and verdicts are computed again.
     pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
-        let text = std::fs::read_to_string(path).map_err(|error| Failure::in_file(path, error))?;
+        let text = read_text(path, "results of an experiment")?;
         let kept: Kept = serde_json::from_str(&text).map_err(|error| Failure::in_file(path, error))?;
         Ok(Self::of(kept))
     }

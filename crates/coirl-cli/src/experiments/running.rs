@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::fitting::stop_wanted;
 use crate::output::OutputFolder;
 use crate::progress;
+use coirl::artifact::read_text;
 use coirl::experiments::{Experiment, Given, Scale, SeedCurves};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -56,11 +57,11 @@ impl Task {
         to_file(&folder.file(SETTINGS), |file| Ok(file.write_all(settings.as_bytes())?))?;
         let n = self.experiment.seeds as usize;
         let bar = progress::experiment(format!("{place}{}", self.name), quiet);
-        bar.set_length((n * self.experiment.methods.len()) as u64 * PARTS as u64);
+        bar.set_length((n as u64).saturating_mul(self.experiment.methods.len() as u64 * PARTS as u64));
         let mut timings = Timings::read(&folder.file(TIMINGS));
-        let mut runs = Vec::with_capacity(n);
+        let mut runs = Vec::new();
         for number in 0..n {
-            let seed = self.first_seed + number as u64;
+            let seed = self.first_seed.wrapping_add(number as u64);
             let path = seeds.file(&format!("{seed}.json"));
             let made_with = self.made_with(number)?;
             let run = match kept(&path, &made_with) {
@@ -118,7 +119,7 @@ impl Task {
 
 /// A seed that was finished before with the same settings; a file that cannot be read is as good as none.
 fn kept(path: &PathBuf, made_with: &MadeWith) -> Option<SeedCurves> {
-    let text = std::fs::read_to_string(path).ok()?;
+    let text = read_text(path, "a finished seed").ok()?;
     let finished: FinishedSeed = serde_json::from_str(&text).ok()?;
     (finished.made_with == *made_with).then_some(finished.run)
 }
@@ -162,7 +163,7 @@ struct Timings(BTreeMap<String, BTreeMap<String, f64>>);
 
 impl Timings {
     fn read(path: &Path) -> Self {
-        std::fs::read_to_string(path).ok().and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
+        read_text(path, "timings").ok().and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
     }
 
     fn write(&self, path: &Path) -> Result<(), Failure> {

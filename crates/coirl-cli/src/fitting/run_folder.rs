@@ -7,7 +7,7 @@ use crate::cohorts::CohortFolder;
 use crate::destination::to_file;
 use crate::failure::Failure;
 use crate::models;
-use coirl::artifact::read_fitted;
+use coirl::artifact::{read_fitted, read_text};
 use coirl::demos::{Split, Train, Validation};
 use coirl::learn::{Fitted, Problem};
 use coirl::model::Cmdp;
@@ -44,7 +44,7 @@ impl Source {
     }
 
     fn read(path: &Path) -> Result<Self, Failure> {
-        let text = std::fs::read_to_string(path).map_err(|error| Failure::in_file(path, error))?;
+        let text = read_text(path, "the source of a run")?;
         let source: Self = serde_json::from_str(&text).map_err(|error| Failure::in_file(path, error))?;
         let data = source.data.found_from(path.parent().unwrap_or(Path::new("")));
         if let Some(cohort) = data.cohort().filter(|cohort| !CohortFolder::is_in(cohort)) {

@@ -5,7 +5,7 @@
 use super::folder::OutputFolder;
 use crate::destination::to_file;
 use crate::failure::Failure;
-use coirl::artifact::digest_of_file;
+use coirl::artifact::{digest_of_file, read_text};
 use coirl::plan::{Simd, processor_features};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -124,7 +124,7 @@ impl Manifest {
         if !path.exists() {
             return Ok(None);
         }
-        let text = std::fs::read_to_string(&path).map_err(|error| Failure::in_file(&path, error))?;
+        let text = read_text(&path, "a manifest")?;
         let manifest: Self = serde_json::from_str(&text).map_err(|error| Failure::in_file(&path, error))?;
         if manifest.version != VERSION {
             let reason = format!("version {}; this program reads version {VERSION}", manifest.version);

@@ -1,6 +1,6 @@
 //! Tables whose columns are known by name and may have empty cells.
 
-use super::{csv as numbers_csv, parquet};
+use super::{csv as numbers_csv, listed, parquet};
 use crate::failure::Failure;
 use coirl::artifact;
 use csv::{ReaderBuilder, Trim};
@@ -65,13 +65,14 @@ impl Cells {
     pub(crate) fn column(&self, name: &str) -> Result<&Column, Failure> {
         self.find(name).ok_or_else(|| {
             let found: Vec<&str> = self.columns.iter().map(|column| column.name.as_str()).collect();
-            Failure::in_file(&self.path, format!("has no column {name:?}; it has {found:?}"))
+            Failure::in_file(&self.path, format!("has no column {name:?}; it has {}", listed(&found)))
         })
     }
 
     /// What is wrong with a cell.
     pub(crate) fn refuse(&self, row: usize, column: &str, reason: impl std::fmt::Display) -> Failure {
         let line = self.lines.get(row).map(|line| format!(" (line {line})")).unwrap_or_default();
+        let column = numbers_csv::quote(column.as_bytes());
         Failure::in_file(&self.path, format!("row {row}{line}, column {column}: {reason}"))
     }
 }
@@ -83,7 +84,7 @@ fn from_csv(path: &Path) -> Result<Cells, Failure> {
 fn parse_csv(path: &Path, content: impl Read) -> Result<Cells, Failure> {
     let mut reader = ReaderBuilder::new().trim(Trim::All).flexible(true).from_reader(content);
     let refuse = |error: csv::Error| Failure::in_file(path, error);
-    let names: Vec<String> = reader.byte_headers().map_err(refuse)?.iter().map(numbers_csv::quote).collect();
+    let names: Vec<String> = reader.byte_headers().map_err(refuse)?.iter().map(numbers_csv::whole).collect();
     let columns = names.into_iter().map(|name| Column { name, cells: Vec::new() }).collect();
     let mut cells = Cells { path: path.to_owned(), columns, lines: Vec::new() };
     for record in reader.byte_records() {
@@ -95,13 +96,17 @@ fn parse_csv(path: &Path, content: impl Read) -> Result<Cells, Failure> {
             return Err(cells.refuse(row, "count", format!("{found} columns; expected {expected}")));
         }
         for (i, cell) in record.iter().enumerate() {
-            let text = numbers_csv::quote(cell);
+            let text = numbers_csv::whole(cell);
             let value = match text.as_str() {
                 "" => None,
                 text => match text.parse::<f64>() {
                     Ok(x) => Some(x),
                     Err(_) => {
-                        return Err(cells.refuse(row, &cells.columns[i].name, format!("'{text}'; expected a number")));
+                        return Err(cells.refuse(
+                            row,
+                            &cells.columns[i].name,
+                            format!("'{}'; expected a number", numbers_csv::quote(cell)),
+                        ));
                     }
                 },
             };
@@ -113,8 +118,7 @@ fn parse_csv(path: &Path, content: impl Read) -> Result<Cells, Failure> {
 
 fn from_archive(path: &Path) -> Result<Cells, Failure> {
     let mut columns: Vec<Column> = Vec::new();
-    for name in artifact::array_keys(path)? {
-        let (shape, values) = artifact::read_numbers(path, &name)?;
+    for (name, shape, values) in artifact::read_all_numbers(path)? {
         let [n] = shape[..] else {
             let reason =
                 format!("key {name:?} has shape {shape:?}; expected a vector, or the keys \"states\" and \"actions\"");

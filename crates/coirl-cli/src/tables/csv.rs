@@ -2,23 +2,37 @@
 
 use super::Table;
 use crate::failure::Failure;
+use coirl::artifact::open_regular;
 use csv::{ByteRecord, ReaderBuilder, Trim};
 use std::fs::File;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 /// Characters of a refused value that are quoted.
 const LONGEST_QUOTE: usize = 40;
+/// Bytes that are read at a time.
+pub(super) const BUFFER: usize = 1 << 20;
 
 pub(super) fn read(path: &Path) -> Result<Table, Failure> {
     parse(path, open(path)?)
 }
 
-pub(super) fn open(path: &Path) -> Result<File, Failure> {
-    if path.is_dir() {
-        return Err(Failure::in_file(path, "is a folder; expected a .csv file"));
+/// Opens a file that may be text: refuses what its first bytes say is something else.
+pub(super) fn open(path: &Path) -> Result<BufReader<File>, Failure> {
+    let (file, _) = open_regular(path, "a .csv file")?;
+    let mut content = BufReader::with_capacity(BUFFER, file);
+    let start = content.fill_buf().map_err(|error| Failure::in_file(path, error))?;
+    let foreign: [(&[u8], &str); 5] = [
+        (b"PAR1", "is a Parquet file; give it the name .parquet"),
+        (b"PK\x03\x04", "is a workbook (.xlsx) or another zip archive; save the sheet as .csv"),
+        (b"\xd0\xcf\x11\xe0", "is a workbook (.xls); save the sheet as .csv"),
+        (b"\xff\xfe", "is text in UTF-16; save it as UTF-8"),
+        (b"\xfe\xff", "is text in UTF-16; save it as UTF-8"),
+    ];
+    match foreign.iter().find(|(bytes, _)| start.starts_with(bytes)) {
+        Some((_, reason)) => Err(Failure::in_file(path, reason)),
+        None => Ok(content),
     }
-    File::open(path).map_err(|error| Failure::in_file(path, error))
 }
 
 pub(super) fn parse(path: &Path, content: impl Read) -> Result<Table, Failure> {
@@ -32,14 +46,14 @@ pub(super) fn parse(path: &Path, content: impl Read) -> Result<Table, Failure> {
         if table.n_columns == 0 {
             table.n_columns = record.len();
             if record.iter().all(|cell| number(cell).is_none()) {
-                table.names = record.iter().map(quote).collect();
+                table.names = record.iter().map(whole).collect();
                 continue;
             }
         }
         let names = &table.names;
         let place = |column: usize| {
             let name = names.get(column);
-            let name = name.map(|name| format!(" ({name})")).unwrap_or_default();
+            let name = name.map(|name| format!(" ({})", quote(name.as_bytes()))).unwrap_or_default();
             format!("row {row} (line {line}), column {column}{name}")
         };
         if record.len() != table.n_columns {
@@ -75,11 +89,16 @@ fn number(cell: &[u8]) -> Option<f64> {
     text.trim_start_matches('\u{feff}').trim().parse().ok()
 }
 
+/// The text of a cell.
+pub(super) fn whole(cell: &[u8]) -> String {
+    String::from_utf8_lossy(cell).trim_start_matches('\u{feff}').to_owned()
+}
+
+/// The text of a cell as far as a message shows it. Different cells may look the same.
 pub(super) fn quote(cell: &[u8]) -> String {
-    let text = String::from_utf8_lossy(cell);
-    let text = text.trim_start_matches('\u{feff}');
+    let text = whole(cell);
     if text.chars().count() <= LONGEST_QUOTE {
-        return text.to_owned();
+        return text;
     }
     text.chars().take(LONGEST_QUOTE).chain(['…']).collect()
 }

@@ -1,9 +1,10 @@
 //! Long tables of people, a row per stay and step: .csv, also compressed by gzip, and .parquet. Rows are read one after the other and
 //! only the columns that are needed are kept.
 
-use super::csv::{open, quote};
+use super::csv::{BUFFER, open, quote, whole};
 use super::dates::{self, Time, time_of};
-use super::parquet::{append, refusing_panics};
+use super::listed;
+use super::parquet::{Unpacking, append, refusing_panics};
 use crate::failure::Failure;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -13,23 +14,18 @@ use arrow_array::types::{
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, TimeUnit};
 use coirl::Error;
+use coirl::artifact::{open_regular, unpacked_limit};
 use coirl::cohort::{Spec, Table};
 use coirl::nearest::near;
 use csv::{ByteRecord, ReaderBuilder, Trim};
 use flate2::bufread::MultiGzDecoder;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
-/// Bytes that are read at a time.
-const BUFFER: usize = 1 << 20;
 /// Rows between two reports of progress.
 const ROWS_PER_REPORT: u64 = 1 << 16;
-
-/// Names of columns that a message lists.
-const MOST_NAMES: usize = 20;
 
 /// Reads the columns that a spec needs. `progress` is given the number of rows from time to time.
 pub(crate) fn read(path: &Path, spec: &Spec, progress: impl FnMut(u64)) -> Result<Table, Failure> {
@@ -82,16 +78,6 @@ impl<'s> Columns<'s> {
             names,
         })
     }
-}
-
-/// Names of columns, as many as a line holds.
-fn listed(names: &[&str]) -> String {
-    let shown: Vec<String> = names.iter().take(MOST_NAMES).map(|name| format!("'{name}'")).collect();
-    let rest = match names.len().saturating_sub(MOST_NAMES) {
-        0 => String::new(),
-        n => format!(" and {n} more"),
-    };
-    format!("{}{rest}", shown.join(", "))
 }
 
 /// A number, or what a word stands for; nothing is known of an empty cell. Otherwise the reason why it is refused.
@@ -152,7 +138,7 @@ impl Dated {
 }
 
 fn from_csv(path: &Path, spec: &Spec, mut progress: impl FnMut(u64)) -> Result<Table, Failure> {
-    let (content, compressed) = plain(path, open(path)?)?;
+    let (content, compressed) = plain(path)?;
     let mut content = BufReader::with_capacity(BUFFER, content);
     let delimiter = delimiter(path, &mut content, compressed)?;
     let mut reader = ReaderBuilder::new()
@@ -165,6 +151,7 @@ fn from_csv(path: &Path, spec: &Spec, mut progress: impl FnMut(u64)) -> Result<T
     let broken = |error: csv::Error, row: u64| {
         let end = error.into_kind();
         let reason = match end {
+            csv::ErrorKind::Io(error) if error.kind() == io::ErrorKind::FileTooLarge => error.to_string(),
             csv::ErrorKind::Io(error) if compressed => {
                 format!("is damaged or cut off after row {row}: {error}; expected a whole gzip file")
             }
@@ -176,7 +163,7 @@ fn from_csv(path: &Path, spec: &Spec, mut progress: impl FnMut(u64)) -> Result<T
     if !reader.read_byte_record(&mut record).map_err(|error| broken(error, 0))? {
         return Err(Failure::in_file(path, "is empty; expected a header with the names of the columns"));
     }
-    let header: Vec<String> = record.iter().map(quote).collect();
+    let header: Vec<String> = record.iter().map(whole).collect();
     let columns = Columns::find(path, &header, spec)?;
     let mut table = Table::new(&columns.names, columns.patient.is_some());
     let mut dated = Dated::default();
@@ -203,8 +190,13 @@ fn from_csv(path: &Path, spec: &Spec, mut progress: impl FnMut(u64)) -> Result<T
         }
         let time = text(columns.time).map_err(|bytes| format!("'{bytes}'; {}", dates::EXPECTED));
         let time = time.and_then(|cell| dated.number_of(cell)).map_err(|reason| refuse(&spec.table.time, reason))?;
-        let stay = id(&quote(&record[columns.stay]));
-        let patient = columns.patient.map(|at| id(&quote(&record[at])));
+        // Replaced characters would make one person of two.
+        let id_of = |at: usize, name: &str| match text(at) {
+            Ok(cell) => Ok(id(cell)),
+            Err(bytes) => Err(refuse(name, format!("'{bytes}'; expected text in UTF-8"))),
+        };
+        let stay = id_of(columns.stay, &spec.table.stay)?;
+        let patient = columns.patient.map(|at| id_of(at, name_in(spec, "patient"))).transpose()?;
         table.push(&stay, patient.as_deref(), time, cells.iter().copied()).map_err(|error| match error {
             Error::Cell { column, reason, .. } => refuse(name_in(spec, &column), reason),
             other => Failure::in_file(path, other),
@@ -232,21 +224,34 @@ fn name_in<'a>(spec: &'a Spec, column: &'a str) -> &'a str {
 }
 
 /// The text of a file, whether it is compressed or not: the first bytes tell.
-fn plain(path: &Path, file: File) -> Result<(Box<dyn Read>, bool), Failure> {
-    let mut buffered = BufReader::with_capacity(BUFFER, file);
-    let start = buffered.fill_buf().map_err(|error| Failure::in_file(path, error))?;
-    let compressed = start.starts_with(&[0x1f, 0x8b]);
-    let foreign: [(&[u8], &str); 5] = [
-        (b"PAR1", "is a Parquet file; give it the name .parquet"),
-        (b"PK\x03\x04", "is a workbook (.xlsx) or another zip archive; save the sheet as .csv"),
-        (b"\xd0\xcf\x11\xe0", "is a workbook (.xls); save the sheet as .csv"),
-        (b"\xff\xfe", "is text in UTF-16; save it as UTF-8"),
-        (b"\xfe\xff", "is text in UTF-16; save it as UTF-8"),
-    ];
-    if let Some((_, reason)) = foreign.iter().find(|(bytes, _)| start.starts_with(bytes)) {
-        return Err(Failure::in_file(path, reason));
+fn plain(path: &Path) -> Result<(Box<dyn Read>, bool), Failure> {
+    let mut content = open(path)?;
+    let start = content.fill_buf().map_err(|error| Failure::in_file(path, error))?;
+    if !start.starts_with(&[0x1f, 0x8b]) {
+        return Ok((Box::new(content), false));
     }
-    Ok(if compressed { (Box::new(MultiGzDecoder::new(buffered)), true) } else { (Box::new(buffered), false) })
+    let size = content.get_ref().metadata().map_err(|error| Failure::in_file(path, error))?.len();
+    let limit = unpacked_limit(size);
+    Ok((Box::new(Unpacked { text: MultiGzDecoder::new(content), limit, left: limit }), true))
+}
+
+/// Compressed text that ends with an error where it goes on beyond what a file of its size may hold.
+struct Unpacked<R> {
+    text: R,
+    limit: u64,
+    left: u64,
+}
+
+impl<R: Read> Read for Unpacked<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.text.read(buffer)?;
+        self.left = self.left.checked_sub(n as u64).ok_or_else(|| {
+            let limit = self.limit;
+            let reason = format!("unpacks to more than {limit} bytes, the most for a file of its size");
+            io::Error::new(io::ErrorKind::FileTooLarge, reason)
+        })?;
+        Ok(n)
+    }
 }
 
 /// What separates cells: the first of comma, tab, semicolon and pipe that the header has.
@@ -273,8 +278,9 @@ fn id(cell: &str) -> String {
 fn from_parquet(path: &Path, spec: &Spec, mut progress: impl FnMut(u64)) -> Result<Table, Failure> {
     let refuse =
         |error: &dyn std::fmt::Display| Failure::in_file(path, format!("is no readable .parquet file: {error}"));
-    let file = File::open(path).map_err(|error| Failure::in_file(path, error))?;
+    let (file, size) = open_regular(path, "a .parquet file")?;
     let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| refuse(&error))?;
+    let mut unpacked = Unpacking::of(path, size, builder.metadata())?;
     let header: Vec<String> = builder.schema().fields().iter().map(|field| field.name().clone()).collect();
     let columns = Columns::find(path, &header, spec)?;
     let wanted = columns.numbers.iter().copied().chain([columns.stay, columns.time]).chain(columns.patient);
@@ -284,6 +290,7 @@ fn from_parquet(path: &Path, spec: &Spec, mut progress: impl FnMut(u64)) -> Resu
     let mut row = 0;
     for batch in builder.with_projection(mask).build().map_err(|error| refuse(&error))? {
         let batch = batch.map_err(|error| refuse(&error))?;
+        unpacked.keep(&batch)?;
         append_batch(path, spec, &batch, &columns, &mut table, &mut dated, &mut row)?;
         progress(row);
     }

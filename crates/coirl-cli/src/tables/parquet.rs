@@ -8,10 +8,11 @@ use arrow_array::types::{
     ArrowPrimitiveType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,
     UInt32Type, UInt64Type,
 };
-use arrow_array::{Array, ArrayRef};
+use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::DataType;
+use coirl::artifact::{open_regular, unpacked_limit};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use std::fs::File;
+use parquet::file::metadata::ParquetMetaData;
 use std::panic;
 use std::path::Path;
 
@@ -51,12 +52,14 @@ pub(super) fn refusing_panics<T>(
 fn read_columns(path: &Path) -> Result<Cells, Failure> {
     let refuse =
         |error: &dyn std::fmt::Display| Failure::in_file(path, format!("is no readable .parquet file: {error}"));
-    let file = File::open(path).map_err(|error| Failure::in_file(path, error))?;
+    let (file, size) = open_regular(path, "a .parquet file")?;
     let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| refuse(&error))?;
+    let mut unpacked = Unpacking::of(path, size, builder.metadata())?;
     let names: Vec<String> = builder.schema().fields().iter().map(|field| field.name().clone()).collect();
     let mut columns: Vec<Column> = names.into_iter().map(|name| Column { name, cells: Vec::new() }).collect();
     for batch in builder.build().map_err(|error| refuse(&error))? {
         let batch = batch.map_err(|error| refuse(&error))?;
+        unpacked.keep(&batch)?;
         for (column, array) in columns.iter_mut().zip(batch.columns()) {
             append(array, &mut column.cells).ok_or_else(|| {
                 let reason = format!("column {} holds {}; expected numbers", column.name, array.data_type());
@@ -65,6 +68,38 @@ fn read_columns(path: &Path) -> Result<Cells, Failure> {
         }
     }
     Ok(Cells { path: path.to_owned(), columns, lines: Vec::new() })
+}
+
+/// What may still be kept of a file. A run of equal cells takes a few bytes, however long it is.
+pub(super) struct Unpacking<'a> {
+    path: &'a Path,
+    limit: u64,
+    left: u64,
+}
+
+impl<'a> Unpacking<'a> {
+    /// Refuses a file of `size` bytes whose columns say that they unpack to too much.
+    pub(super) fn of(path: &'a Path, size: u64, metadata: &ParquetMetaData) -> Result<Self, Failure> {
+        let limit = unpacked_limit(size);
+        let unpacking = Self { path, limit, left: limit };
+        let columns = metadata.row_groups().iter().flat_map(|group| group.columns());
+        let claimed = columns.fold(0_u64, |sum, column| {
+            sum.saturating_add(u64::try_from(column.uncompressed_size()).unwrap_or(u64::MAX))
+        });
+        if claimed > limit { Err(unpacking.refuse()) } else { Ok(unpacking) }
+    }
+
+    /// Counts the cells of some rows that are kept.
+    pub(super) fn keep(&mut self, batch: &RecordBatch) -> Result<(), Failure> {
+        let bytes = (batch.num_rows() as u64).saturating_mul((batch.num_columns() * size_of::<Option<f64>>()) as u64);
+        self.left = self.left.checked_sub(bytes).ok_or_else(|| self.refuse())?;
+        Ok(())
+    }
+
+    fn refuse(&self) -> Failure {
+        let limit = self.limit;
+        Failure::in_file(self.path, format!("unpacks to more than {limit} bytes, the most for a file of its size"))
+    }
 }
 
 /// Appends the numbers of an array, or nothing where it holds something else.

@@ -1,5 +1,6 @@
 //! An `.npz` archive: a zip file with one array per entry.
 
+use super::allowance::Allowance;
 use super::npy::Array;
 use super::{Place, format_error};
 use crate::error::{Error, Result};
@@ -15,6 +16,8 @@ use zip::write::{SimpleFileOptions, ZipWriter};
 /// Deflate cannot make more than 1032 bytes out of one; what claims more is no honest archive.
 const MAX_EXPANSION: u64 = 1100;
 const EXPANSION_SLACK: u64 = 1 << 12;
+/// A file may hold thousands of arrays.
+const MAX_NAMES_IN_MESSAGE: usize = 20;
 /// Buffer between single numbers and the archive, which sums a checksum per call.
 const WRITE_BUFFER_BYTES: usize = 1 << 16;
 
@@ -24,6 +27,7 @@ pub(super) struct Archive {
     path: PathBuf,
     zip: ZipArchive<BufReader<File>>,
     entries: BTreeMap<String, usize>,
+    allowance: Allowance,
 }
 
 /// An array inside an archive.
@@ -34,7 +38,8 @@ impl Archive {
     pub(super) fn open(path: &Path, file: File, file_size: u64) -> Result<Self> {
         let damaged = |error| format_error(path, format!("is no readable .npz archive: {error}"));
         let zip = ZipArchive::new(BufReader::new(file)).map_err(damaged)?;
-        let mut archive = Self { path: path.to_owned(), zip, entries: BTreeMap::new() };
+        let mut archive =
+            Self { path: path.to_owned(), zip, entries: BTreeMap::new(), allowance: Allowance::of_file(file_size) };
         if archive.zip.has_duplicate_names() {
             return Err(format_error(path, "has two entries of the same name"));
         }
@@ -75,6 +80,11 @@ impl Archive {
         Ok(archive)
     }
 
+    /// Counts what is kept beside the arrays themselves.
+    pub(super) fn keep<T>(&self, key: &str, n: usize) -> Result<()> {
+        self.allowance.keep::<T>(&self.place(key), n)
+    }
+
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -96,7 +106,7 @@ impl Archive {
         match self.zip.by_index(index) {
             Ok(entry) => {
                 let size = entry.size();
-                Array::open(place, entry, size)
+                Array::open(place, entry, size, self.allowance.clone())
             }
             Err(error) => Err(place.refuse(format_args!("cannot be read: {error}"))),
         }
@@ -119,8 +129,9 @@ impl Archive {
     /// The error when none of these keys is there and one is needed.
     pub(super) fn missing(&self, wanted: &[&str]) -> Error {
         let wanted: Vec<String> = wanted.iter().map(|key| format!("{key:?}")).collect();
-        let found: Vec<&str> = self.keys().collect();
-        format_error(&self.path, format!("key {} is missing; the file has {found:?}", wanted.join(" or ")))
+        let found: Vec<&str> = self.keys().take(MAX_NAMES_IN_MESSAGE).collect();
+        let rest = if self.entries.len() > found.len() { " and others" } else { "" };
+        format_error(&self.path, format!("key {} is missing; the file has {found:?}{rest}", wanted.join(" or ")))
     }
 }
 

@@ -5,10 +5,10 @@
 //! ```
 
 use super::atomic::write_atomically;
-use super::format_error;
+use super::{format_error, open_regular};
 use crate::error::{Error, Result};
 use crate::learn::{CHECKPOINT_VERSION, Checkpoint};
-use std::io::{self, Write};
+use std::io::{self, Read as _, Write};
 use std::path::Path;
 
 const FORMAT: &str = "coirl-checkpoint";
@@ -37,7 +37,9 @@ pub fn write_checkpoint(path: &Path, checkpoint: &Checkpoint) -> Result<()> {
 /// Reads a checkpoint. Refuses, naming the file, what is damaged, of another version or something else; whether it belongs
 /// to the model and the data at hand is for [`crate::learn::resume`] to say.
 pub fn read_checkpoint(path: &Path) -> Result<Checkpoint> {
-    let bytes = std::fs::read(path).map_err(|source| Error::Io { path: path.to_owned(), source })?;
+    let (mut file, _) = open_regular(path, "a checkpoint")?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(|source| Error::Io { path: path.to_owned(), source })?;
     let damaged = |error: serde_json::Error| format_error(path, format!("is no readable checkpoint: {error}"));
     let Read { format, checkpoint } = serde_json::from_slice(&bytes).map_err(damaged)?;
     if format != FORMAT {

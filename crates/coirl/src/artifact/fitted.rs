@@ -9,13 +9,12 @@
 //! numbers. The same result gives the same bytes.
 
 use super::agent::{AgentHeader, from_tensors, to_tensors};
-use super::format_error;
 use super::safetensors::{TensorFile, write_tensors};
-use crate::error::{Error, Result};
+use super::{format_error, open_regular};
+use crate::error::Result;
 use crate::learn::{Fitted, Record, RunCertificate, Settings, Status};
 use crate::model::Names;
 use std::borrow::Cow;
-use std::fs::File;
 use std::path::Path;
 
 const FORMAT: &str = "coirl-fitted";
@@ -83,12 +82,8 @@ pub fn is_fitted(path: &Path) -> bool {
 
 /// Opens a regular file.
 pub(super) fn open(path: &Path) -> Result<TensorFile> {
-    let io_error = |source| Error::Io { path: path.to_owned(), source };
-    let metadata = std::fs::metadata(path).map_err(io_error)?;
-    if !metadata.is_file() {
-        return Err(format_error(path, "is no file; expected a .safetensors file"));
-    }
-    TensorFile::open(path, File::open(path).map_err(io_error)?, metadata.len())
+    let (file, size) = open_regular(path, "a .safetensors file")?;
+    TensorFile::open(path, file, size)
 }
 
 /// Whoever prints a mapping looks names up by its rows and columns.

@@ -15,9 +15,11 @@
 //!
 //! Files are not trusted. Nothing is allocated on the word of a header: sizes are compared with the bytes that are there,
 //! arrays are read in pieces, and the content passes the constructors of [`crate::model`], which refuse whatever is no
-//! model. Arrays go straight from the file into the model, so reading needs little more memory than the model itself.
+//! model. Arrays go straight from the file into the model, so reading needs little more memory than the model itself. Only
+//! regular files are read ([`open_regular`]), and what is kept of compressed ones has a limit ([`unpacked_limit`]).
 
 mod agent;
+mod allowance;
 mod archive;
 mod atomic;
 mod checkpoint;
@@ -26,18 +28,20 @@ mod library;
 mod npy;
 mod npz;
 mod numbers;
+mod regular;
 mod safetensors;
 
+pub use allowance::unpacked_limit;
 pub use atomic::{remove_abandoned, write_atomically};
 pub use checkpoint::{read_checkpoint, write_checkpoint};
 pub use fitted::{is_fitted, read_fitted, write_fitted};
 pub use library::{is_library, read_library, write_library};
-pub use numbers::{array_keys, read_numbers};
+pub use numbers::{array_keys, read_all_numbers, read_numbers};
+pub use regular::{open_regular, read_text};
 
 use crate::error::{Error, Result};
 use crate::model::Cmdp;
 use crate::model::digest::sha256;
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -46,21 +50,19 @@ pub fn digest_of(content: &[u8]) -> String {
     sha256(|sink| sink(content))
 }
 
-/// SHA-256 of a file, in hexadecimal digits, read in pieces.
+/// SHA-256 of a regular file, in hexadecimal digits, read in pieces.
 pub fn digest_of_file(path: &Path) -> Result<String> {
+    let (mut file, _) = open_regular(path, "a file")?;
+    let mut piece = vec![0; 1 << 16];
     let mut failure = None;
     let digest = sha256(|sink| {
-        let mut piece = vec![0; 1 << 16];
-        let mut read = || -> std::io::Result<()> {
-            let mut file = File::open(path)?;
-            loop {
-                match file.read(&mut piece)? {
-                    0 => return Ok(()),
-                    n => sink(&piece[..n]),
-                }
+        failure = loop {
+            match file.read(&mut piece) {
+                Ok(0) => break None,
+                Ok(n) => sink(&piece[..n]),
+                Err(error) => break Some(error),
             }
         };
-        failure = read().err();
     });
     match failure {
         None => Ok(digest),
@@ -76,18 +78,10 @@ const NPY_MAGIC: &[u8] = b"\x93NUMPY";
 ///
 /// Refuses, with the file and where possible the key and the index, what is damaged, unknown or no model.
 pub fn read_model(path: &Path) -> Result<Cmdp> {
-    let io_error = |source| Error::Io { path: path.to_owned(), source };
-    let metadata = std::fs::metadata(path).map_err(io_error)?;
-    if metadata.is_dir() {
-        return Err(format_error(path, "is a folder; expected a .npz or .safetensors file"));
-    }
-    if !metadata.is_file() {
-        return Err(format_error(path, "is not a regular file; expected a .npz or .safetensors file"));
-    }
-    let mut file = File::open(path).map_err(io_error)?;
+    let (mut file, size) = open_regular(path, "a .npz or .safetensors file")?;
     let mut start = Vec::new();
-    file.by_ref().take(9).read_to_end(&mut start).map_err(io_error)?;
-    let size = metadata.len();
+    let read = file.by_ref().take(9).read_to_end(&mut start);
+    read.map_err(|source| Error::Io { path: path.to_owned(), source })?;
     if start.is_empty() {
         Err(format_error(path, "is empty; expected a .npz or .safetensors file"))
     } else if ZIP_MAGIC.iter().any(|magic| start.starts_with(magic)) {
@@ -112,8 +106,16 @@ pub fn write_model(path: &Path, model: &Cmdp) -> Result<()> {
     }
 }
 
+/// Characters of a reason. What is quoted in it comes from the file and may be as long as that.
+const LONGEST_REASON: usize = 1000;
+
 fn format_error(path: &Path, reason: impl Into<String>) -> Error {
-    Error::Format { path: path.to_owned(), reason: reason.into() }
+    let mut reason = reason.into();
+    if let Some((end, _)) = reason.char_indices().nth(LONGEST_REASON) {
+        reason.truncate(end);
+        reason.push('…');
+    }
+    Error::Format { path: path.to_owned(), reason }
 }
 
 /// A named array of a file, for messages.

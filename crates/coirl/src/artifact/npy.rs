@@ -3,6 +3,7 @@
 //! Only the element types come from `npyz`; the header is parsed here, because that crate's parser recurses into nested
 //! literals, allocates the length a header claims and multiplies shapes unchecked.
 
+use super::allowance::Allowance;
 use super::{NPY_MAGIC, Place};
 use crate::error::Result;
 use npyz::{Endianness, TypeChar, TypeStr};
@@ -24,6 +25,7 @@ pub(super) struct Array<R> {
     shape: Vec<usize>,
     len: usize,
     data: R,
+    allowance: Allowance,
 }
 
 /// The elements of an array as numbers, in the order of the file.
@@ -56,7 +58,7 @@ pub(super) trait Number: Copy {
 
 impl<R: Read> Array<R> {
     /// Reads the header. `size` is how many bytes the stream holds; it must be exactly what the header implies.
-    pub(super) fn open(place: Place, mut data: R, size: u64) -> Result<Self> {
+    pub(super) fn open(place: Place, mut data: R, size: u64, allowance: Allowance) -> Result<Self> {
         let damaged = |place: &Place, error: std::io::Error| place.refuse(format_args!("cannot be read: {error}"));
         let mut start = [0; 8];
         if size < 10 {
@@ -94,7 +96,7 @@ impl<R: Read> Array<R> {
                 "has shape {shape:?} of {element}, which does not fit its {present} bytes of data"
             )));
         };
-        Ok(Self { place, element, fortran_order: header.fortran_order, shape: header.shape, len, data })
+        Ok(Self { place, element, fortran_order: header.fortran_order, shape: header.shape, len, data, allowance })
     }
 
     pub(super) fn place(&self) -> &Place {
@@ -112,6 +114,16 @@ impl<R: Read> Array<R> {
     /// Whether the elements are 32-bit floats.
     pub(super) fn is_single_precision(&self) -> bool {
         self.element.type_char() == TypeChar::Float && self.element.size_field() == 4
+    }
+
+    /// Counts `n` elements that are kept of the array, where it is not kept as a whole.
+    pub(super) fn keep<T>(&self, n: usize) -> Result<()> {
+        self.allowance.keep::<T>(&self.place, n)
+    }
+
+    /// For counting what is kept while the array is read.
+    pub(super) fn allowance(&self) -> Allowance {
+        self.allowance.clone()
     }
 
     /// The error for a shape that is not `expected`.
@@ -144,6 +156,9 @@ impl<R: Read> Array<R> {
     pub(super) fn rows<T: Number>(self) -> Result<Rows<T, R>> {
         let shape = self.shape.clone();
         let gathered = self.fortran_order && shape.len() > 1;
+        if !gathered {
+            self.keep::<T>(shape.last().copied().unwrap_or(1))?;
+        }
         let stream = self.stream()?;
         Ok(if gathered {
             Rows::Gathered { values: stream.collect()?, shape, next: 0 }
@@ -184,6 +199,7 @@ impl<R: Read> Array<R> {
         }
         // `open` has compared this with the size of the entry, and reading stops at its end.
         let size = self.element.num_bytes().unwrap_or(0) as u64;
+        self.keep::<u8>(size as usize)?;
         let mut bytes = Vec::new();
         let read = self.data.by_ref().take(size).read_to_end(&mut bytes);
         read.map_err(|error| self.place.refuse(format_args!("cannot be read: {error}")))?;
@@ -239,6 +255,7 @@ impl<T: Number, R: Read> Stream<T, R> {
 
     /// All elements. The vector grows with what is read, never by what is claimed.
     pub(super) fn collect(mut self) -> Result<Vec<T>> {
+        self.array.keep::<T>(self.remaining)?;
         let mut all = Vec::new();
         loop {
             let chunk = self.next_chunk(usize::MAX)?;

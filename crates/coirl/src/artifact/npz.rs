@@ -81,6 +81,9 @@ const FEATURES_CSR_KEYS: [&str; 3] = ["features_indptr", "features_indices", "fe
 /// The largest number of dense entries that [`write`] prefers to compressed rows: half a megabyte, and easier to look at.
 const MAX_DENSE_ENTRIES: usize = 1 << 16;
 
+/// What is kept of a number that is not zero: itself and where it is.
+type Entry = (f64, u32);
+
 /// How far a start distribution in single precision may be from one.
 const SINGLE_PRECISION_TOLERANCE: f64 = 1e-5;
 
@@ -236,6 +239,8 @@ fn read_size(archive: &mut Archive, form: KernelForm, n_initial: usize) -> Resul
             _ => return Err(array.wrong_shape("[d, s, a, s]")),
         },
     };
+    // Each pair has an action and a row.
+    archive.keep::<[u32; 2]>(&key, n_states.saturating_mul(n_actions))?;
     let found = format!("key {key:?} has {n_states} states and {n_actions} actions");
     if let Some(value) = archive.optional("n_actions", |array| array.scalar::<i64>())?
         && usize::try_from(value) != Ok(n_actions)
@@ -261,6 +266,7 @@ fn read_row_starts(array: ArchiveArray<'_>) -> Result<Vec<usize>> {
     if array.len() == 0 {
         return Err(array.wrong_shape("one number more than there are rows"));
     }
+    array.keep::<usize>(array.len())?;
     let mut stream = array.stream::<i64>()?;
     let place = stream.place().clone();
     let mut starts: Vec<usize> = Vec::new();
@@ -314,6 +320,7 @@ fn read_mask(archive: &mut Archive, key: &str, n_states: usize, n_actions: usize
             return Err(array.wrong_shape(format_args!("[{n_states}, {n_actions}]")));
         }
         let place = array.place().clone();
+        array.keep::<bool>(array.len())?;
         let mut rows = array.rows::<i64>()?;
         let mut row = Vec::new();
         let mut mask = Vec::new();
@@ -407,7 +414,7 @@ fn kernel_builder(pairs: &Arc<Pairs>, single_precision: bool) -> KernelBuilder {
 
 /// Kernels from dense rows, of which only one is held at a time.
 fn read_dense_kernels(array: ArchiveArray<'_>, n_kernels: usize, pairs: &Arc<Pairs>) -> Result<Vec<Kernel>> {
-    let single_precision = array.is_single_precision();
+    let (single_precision, allowance, place) = (array.is_single_precision(), array.allowance(), array.place().clone());
     let mut rows = array.rows::<f64>()?;
     let mut row = Vec::new();
     let mut kernels = Vec::new();
@@ -418,6 +425,7 @@ fn read_dense_kernels(array: ArchiveArray<'_>, n_kernels: usize, pairs: &Arc<Pai
             rows.next_row(&mut row)?;
             if admissible {
                 let entries = row.iter().enumerate().filter(|(_, p)| **p != 0.0);
+                allowance.keep::<Entry>(&place, entries.clone().count())?;
                 builder.push_row(entries.map(|(next, &p)| (next as i64, p)))?;
             }
             Ok(())
@@ -448,6 +456,7 @@ fn read_compressed_kernel(
             exists.ok_or(Error::SuccessorOutOfRange { state, action, next, n_states })
         })?;
     let array = archive.array(&format!("data{suffix}"))?.vector_of(row_start[n_rows])?;
+    array.keep::<f64>(array.len())?;
     let mut builder = kernel_builder(pairs, array.is_single_precision());
     let mut stream = array.stream::<f64>()?;
     let mut probabilities = Vec::new();
@@ -474,6 +483,7 @@ fn admissible_entries<T: Number, U>(
     mut convert: impl FnMut(usize, usize, T) -> Result<U>,
 ) -> Result<Vec<U>> {
     let array = array.vector_of(row_start[row_start.len() - 1])?;
+    array.keep::<U>(array.len())?;
     let mut stream = array.stream()?;
     let mut row_entries = Vec::new();
     let mut converted = Vec::new();
@@ -506,6 +516,7 @@ fn read_features(archive: &mut Archive, pairs: &Pairs) -> Result<Features> {
         return match *array.shape() {
             [s, k] if s == n_states && k > 0 => Features::per_state(s, k, array.numbers()?),
             [s, a, k] if s == n_states && a == n_actions && k > 0 => {
+                let (allowance, place) = (array.allowance(), array.place().clone());
                 let mut rows = array.rows::<f64>()?;
                 let (mut row_start, mut feature, mut value) = (vec![0], Vec::new(), Vec::new());
                 let mut dense = Vec::new();
@@ -513,6 +524,7 @@ fn read_features(archive: &mut Archive, pairs: &Pairs) -> Result<Features> {
                     dense.clear();
                     rows.next_row(&mut dense)?;
                     if admissible {
+                        allowance.keep::<Entry>(&place, dense.iter().filter(|x| **x != 0.0).count())?;
                         for (j, &x) in dense.iter().enumerate().filter(|(_, x)| **x != 0.0) {
                             feature.push(feature_index(j, k)?);
                             value.push(x);

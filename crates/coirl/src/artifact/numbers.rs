@@ -1,10 +1,10 @@
 //! Single arrays of numbers, such as contexts or weights beside a model.
 
+use super::allowance::Allowance;
 use super::archive::Archive;
 use super::npy::Array;
-use super::{NPY_MAGIC, Place, ZIP_MAGIC, format_error};
+use super::{NPY_MAGIC, Place, ZIP_MAGIC, format_error, open_regular};
 use crate::error::{Error, Result};
-use std::fs::File;
 use std::io::{BufReader, Read, Seek};
 use std::path::Path;
 
@@ -12,16 +12,12 @@ use std::path::Path;
 /// `key`. As little trusted as a model file.
 pub fn read_numbers(path: &Path, key: &str) -> Result<(Vec<usize>, Vec<f64>)> {
     let io_error = |source| Error::Io { path: path.to_owned(), source };
-    let metadata = std::fs::metadata(path).map_err(io_error)?;
-    if !metadata.is_file() {
-        return Err(format_error(path, "is no file; expected a .npy or .npz file"));
-    }
-    let mut file = File::open(path).map_err(io_error)?;
+    let (mut file, size) = open_regular(path, "a .npy or .npz file")?;
     let mut start = Vec::new();
     file.by_ref().take(8).read_to_end(&mut start).map_err(io_error)?;
     file.rewind().map_err(io_error)?;
     if ZIP_MAGIC.iter().any(|magic| start.starts_with(magic)) {
-        let mut archive = Archive::open(path, file, metadata.len())?;
+        let mut archive = Archive::open(path, file, size)?;
         let mut keys = archive.keys();
         let only = match (keys.next(), keys.next()) {
             (Some(only), None) => only.to_owned(),
@@ -31,7 +27,7 @@ pub fn read_numbers(path: &Path, key: &str) -> Result<(Vec<usize>, Vec<f64>)> {
         numbers(archive.array(&only)?)
     } else if start.starts_with(NPY_MAGIC) {
         let place = Place { path: path.to_owned(), noun: "array", name: key.to_owned() };
-        numbers(Array::open(place, BufReader::new(file), metadata.len())?)
+        numbers(Array::open(place, BufReader::new(file), size, Allowance::of_file(size))?)
     } else {
         Err(format_error(path, "is neither a .npy array nor a .npz archive"))
     }
@@ -39,13 +35,20 @@ pub fn read_numbers(path: &Path, key: &str) -> Result<(Vec<usize>, Vec<f64>)> {
 
 /// The keys of an `.npz` archive, sorted.
 pub fn array_keys(path: &Path) -> Result<Vec<String>> {
-    let io_error = |source| Error::Io { path: path.to_owned(), source };
-    let metadata = std::fs::metadata(path).map_err(io_error)?;
-    if !metadata.is_file() {
-        return Err(format_error(path, "is no file; expected a .npz file"));
-    }
-    let archive = Archive::open(path, File::open(path).map_err(io_error)?, metadata.len())?;
-    Ok(archive.keys().map(str::to_owned).collect())
+    Ok(open_archive(path)?.keys().map(str::to_owned).collect())
+}
+
+/// The name, the shape and the numbers (in C order) of every array of an `.npz` archive, sorted by name.
+pub fn read_all_numbers(path: &Path) -> Result<Vec<(String, Vec<usize>, Vec<f64>)>> {
+    let mut archive = open_archive(path)?;
+    let keys: Vec<String> = archive.keys().map(str::to_owned).collect();
+    let read = |key: String| numbers(archive.array(&key)?).map(|(shape, values)| (key, shape, values));
+    keys.into_iter().map(read).collect()
+}
+
+fn open_archive(path: &Path) -> Result<Archive> {
+    let (file, size) = open_regular(path, "a .npz file")?;
+    Archive::open(path, file, size)
 }
 
 fn numbers<R: Read>(array: Array<R>) -> Result<(Vec<usize>, Vec<f64>)> {

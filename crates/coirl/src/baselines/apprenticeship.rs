@@ -77,6 +77,14 @@ impl Apprentice {
         })
     }
 
+    /// Whether these are policies of such a problem.
+    pub(super) fn fits(&self, problem: &Problem<'_>) -> bool {
+        let n = problem.n_parameters();
+        let met = self.rewards.len();
+        let all = [&self.expert, &self.next, &self.mean].into_iter().chain(&self.rewards).chain(&self.points);
+        self.points.len() == met && self.shares.len() == met && all.into_iter().all(|list| list.len() == n)
+    }
+
     /// Before the first policy, which will plan for a given reward, or for one with random entries in [0, 1].
     pub(super) fn start_anywhere(problem: &Problem<'_>, initial: Option<&[f64]>, seed: u64) -> Result<Self> {
         let mut rng = stream(seed, "first reward", 0);

@@ -204,6 +204,10 @@ impl Algorithm for State {
         })
     }
 
+    fn fits(&self, _problem: &Problem<'_>) -> bool {
+        self.optimiser.fits(self.optimiser.point.len())
+    }
+
     fn mapping(&self) -> Option<Vec<f64>> {
         None
     }

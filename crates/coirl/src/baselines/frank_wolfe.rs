@@ -79,6 +79,10 @@ impl Algorithm for State {
         Ok(apprentice.stepped_over_the_ball(problem, length))
     }
 
+    fn fits(&self, problem: &Problem<'_>) -> bool {
+        self.0.fits(problem)
+    }
+
     fn mapping(&self) -> Option<Vec<f64>> {
         None
     }

@@ -47,6 +47,12 @@ impl Lbfgs {
         Self { point, value: at.value, gradient: at.gradient, moves: Vec::new(), changes: Vec::new() }
     }
 
+    /// Whether this is a point of so many numbers.
+    pub(super) fn fits(&self, n: usize) -> bool {
+        let all = [&self.point, &self.gradient].into_iter().chain(&self.moves).chain(&self.changes);
+        self.moves.len() == self.changes.len() && all.into_iter().all(|list| list.len() == n)
+    }
+
     /// One step; nothing where no length makes f smaller.
     pub(super) fn step<T>(
         &mut self,

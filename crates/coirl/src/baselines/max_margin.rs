@@ -91,6 +91,10 @@ impl Algorithm for State {
         })
     }
 
+    fn fits(&self, problem: &Problem<'_>) -> bool {
+        self.0.fits(problem)
+    }
+
     fn mapping(&self) -> Option<Vec<f64>> {
         None
     }

@@ -170,6 +170,10 @@ impl Algorithm for State {
         })
     }
 
+    fn fits(&self, problem: &Problem<'_>) -> bool {
+        self.optimiser.fits(problem.n_parameters())
+    }
+
     fn mapping(&self) -> Option<Vec<f64>> {
         Some(self.optimiser.point.clone())
     }

@@ -98,6 +98,11 @@ impl Algorithm for State {
         })
     }
 
+    fn fits(&self, problem: &Problem<'_>) -> bool {
+        self.contexts.len() == problem.len()
+            && self.contexts.iter().all(|context| context.optimiser.fits(problem.n_features()))
+    }
+
     fn mapping(&self) -> Option<Vec<f64>> {
         None
     }

@@ -128,6 +128,12 @@ impl Algorithm for State {
         })
     }
 
+    fn fits(&self, problem: &Problem<'_>) -> bool {
+        // One logit for each entry of the mapping, or two where weights may be negative.
+        let n = problem.n_parameters();
+        self.apprentice.fits(problem) && [n, 2 * n].contains(&self.logits.len())
+    }
+
     fn mapping(&self) -> Option<Vec<f64>> {
         None
     }

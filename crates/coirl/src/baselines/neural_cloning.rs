@@ -324,6 +324,10 @@ impl Algorithm for State {
         })
     }
 
+    fn fits(&self, problem: &Problem<'_>) -> bool {
+        self.network.architecture().outputs == problem.model().n_actions()
+    }
+
     fn mapping(&self) -> Option<Vec<f64>> {
         None
     }

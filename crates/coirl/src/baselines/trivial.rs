@@ -133,6 +133,10 @@ impl<S: Trivial> Algorithm for State<S> {
         })
     }
 
+    fn fits(&self, _problem: &Problem<'_>) -> bool {
+        true
+    }
+
     fn mapping(&self) -> Option<Vec<f64>> {
         None
     }

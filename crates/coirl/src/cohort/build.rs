@@ -2,7 +2,7 @@
 
 use super::contexts::ContextScaling;
 use super::doses::DoseLevels;
-use super::encoder::{Actions, Encoder};
+use super::encoder::{Actions, Encoder, MOST_ACTIONS};
 use super::lint::{self, Finding};
 use super::measurements::Measurements;
 use super::model::{Ends, SupportSummary, model};
@@ -143,12 +143,21 @@ fn actions(table: &Table, spec: &Spec, train: &[Stay]) -> Result<Actions> {
             let given = spec.action.edges.get(name).map(Vec::as_slice);
             Ok(DoseLevels::fit(name, rows().map(|row| f64::from(column[row])), spec.action.levels, given))
         };
-        return Ok(Actions::Doses(spec.action.doses.iter().map(fit).collect::<Result<_>>()?));
+        let actions = Actions::Doses(spec.action.doses.iter().map(fit).collect::<Result<_>>()?);
+        return actions.check().map(|()| actions);
     };
     let column = table.column(name)?;
     let largest = rows().map(|row| column[row]).fold(0.0, f32::max);
-    let number = spec.action.number.unwrap_or(largest as usize + 1);
-    Ok(Actions::Numbered { column: name.clone(), number })
+    if spec.action.number.is_none()
+        && largest >= MOST_ACTIONS as f32
+        && let Some(row) = rows().find(|&row| column[row] == largest)
+    {
+        let reason = format!("{largest}; expected the number of an action, below {MOST_ACTIONS}");
+        return Err(Error::Cell { row: row as u64 + 1, column: name.clone(), reason });
+    }
+    let actions =
+        Actions::Numbered { column: name.clone(), number: spec.action.number.unwrap_or(largest as usize + 1) };
+    actions.check().map(|()| actions)
 }
 
 /// The stays in the numbers of the model.

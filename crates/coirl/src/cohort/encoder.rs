@@ -11,6 +11,9 @@ use crate::error::{Error, Result, check_length};
 use crate::model::{ActionId, StateId};
 use serde::{Deserialize, Serialize};
 
+/// Actions of a cohort. A number in a table is easily something else, such as a dose.
+pub(super) const MOST_ACTIONS: usize = 1 << 16;
+
 /// How actions are read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -30,8 +33,17 @@ impl Actions {
     /// Number of actions.
     pub fn len(&self) -> usize {
         match self {
-            Actions::Doses(doses) => doses.iter().map(DoseLevels::n_levels).product(),
+            Actions::Doses(doses) => doses.iter().map(DoseLevels::n_levels).fold(1, usize::saturating_mul),
             Actions::Numbered { number, .. } => *number,
+        }
+    }
+
+    /// Refuses none, and more than a list of them can be held for every state.
+    pub(super) fn check(&self) -> Result<()> {
+        match self.len() {
+            0 => Err(Error::shape("actions", "at least 1", 0)),
+            count if count > MOST_ACTIONS => Err(Error::TooLarge { what: "actions", count, limit: MOST_ACTIONS }),
+            _ => Ok(()),
         }
     }
 
@@ -132,10 +144,7 @@ impl Encoder {
     /// Refuses what a file may hold and no fit gives.
     pub fn check(&self) -> Result<()> {
         check_length("measurements", self.centroids.width(), self.measurements.len())?;
-        if self.actions.is_empty() {
-            return Err(Error::shape("actions", "at least 1", 0));
-        }
-        Ok(())
+        self.actions.check()
     }
 
     /// The points of all rows of these stays, one after the other, and how many cells were filled in.

@@ -219,9 +219,19 @@ impl Experiment {
     }
 }
 
+/// Parts of a dotted key; no setting lies as deep.
+const MOST_PARTS: usize = 32;
+
 /// Replaces a setting by its dotted key; a number among the parts counts in a list.
 fn set(table: &mut toml::Table, key: &str, value: toml::Value) -> Result<()> {
     let refuse = |reason: &str| Error::Spec { place: key.to_owned(), reason: reason.to_owned() };
+    // Tables are dropped and written by functions that call themselves.
+    if key.split('.').count() > MOST_PARTS {
+        return Err(Error::Spec {
+            place: "settings".into(),
+            reason: format!("a key has more than {MOST_PARTS} parts"),
+        });
+    }
     let mut parts = key.split('.').peekable();
     let first = parts.next().filter(|part| !part.is_empty()).ok_or_else(|| refuse("expected a key"))?;
     if parts.peek().is_none() {

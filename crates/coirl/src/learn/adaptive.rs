@@ -71,6 +71,11 @@ impl Algorithm for State {
         })
     }
 
+    fn fits(&self, problem: &Problem<'_>) -> bool {
+        let n = problem.n_parameters();
+        [&self.iterate, &self.sum].iter().all(|list| list.len() == n)
+    }
+
     fn mapping(&self) -> Option<Vec<f64>> {
         let mut mean = if self.weight > 0.0 { self.sum.clone() } else { self.iterate.clone() };
         normalise(&mut mean);

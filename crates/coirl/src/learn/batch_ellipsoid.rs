@@ -229,6 +229,10 @@ impl Algorithm for State {
         Ok(Step { demonstrations: self.mistakes, log_volume: Some(self.set.log_volume()), ..Step::default() })
     }
 
+    fn fits(&self, problem: &Problem<'_>) -> bool {
+        [self.set.centre(), &self.difference].iter().all(|list| list.len() == problem.n_parameters())
+    }
+
     fn mapping(&self) -> Option<Vec<f64>> {
         Some(self.set.centre().to_vec())
     }

@@ -244,6 +244,11 @@ impl Algorithm for State {
         Ok(report(self, loss.value, length, finished))
     }
 
+    fn fits(&self, problem: &Problem<'_>) -> bool {
+        let n = problem.n_parameters();
+        [&self.reference, &self.centre].into_iter().chain(&self.cuts).all(|list| list.len() == n)
+    }
+
     fn mapping(&self) -> Option<Vec<f64>> {
         let size = norm(&self.centre);
         Some(self.centre.iter().map(|w| w / size).collect())

@@ -82,6 +82,13 @@ impl Demonstrations {
         }
     }
 
+    /// Whether these are demonstrations of such a problem.
+    pub(super) fn fit(&self, problem: &Problem<'_>) -> bool {
+        self.indices.len() == self.expectations.len()
+            && self.indices.iter().all(|&index| index < problem.len())
+            && self.expectations.iter().all(|mu| mu.len() == problem.n_features())
+    }
+
     pub(super) fn len(&self) -> usize {
         self.indices.len()
     }
@@ -204,6 +211,11 @@ impl Algorithm for State {
             violation: Some(self.violation),
             ..Step::default()
         })
+    }
+
+    fn fits(&self, problem: &Problem<'_>) -> bool {
+        let n = problem.n_parameters();
+        self.kept.fit(problem) && std::iter::once(&self.iterate).chain(&self.cuts).all(|list| list.len() == n)
     }
 
     fn mapping(&self) -> Option<Vec<f64>> {

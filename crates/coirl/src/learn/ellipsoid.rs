@@ -89,6 +89,10 @@ impl Algorithm for State {
         })
     }
 
+    fn fits(&self, problem: &Problem<'_>) -> bool {
+        self.set.centre().len() == problem.n_parameters()
+    }
+
     fn mapping(&self) -> Option<Vec<f64>> {
         Some(self.set.centre().to_vec())
     }

@@ -372,6 +372,12 @@ impl Algorithm for State {
         })
     }
 
+    fn fits(&self, problem: &Problem<'_>) -> bool {
+        let n = problem.n_parameters();
+        let lists = [&self.iterate, &self.sum].into_iter().chain(self.best.as_ref().map(|(_, best)| best));
+        lists.into_iter().all(|list| list.len() == n)
+    }
+
     fn mapping(&self) -> Option<Vec<f64>> {
         Some(match &self.best {
             Some((_, mapping)) => mapping.clone(),

@@ -38,6 +38,9 @@ pub(crate) trait Algorithm: Sized + Serialize + DeserializeOwned {
     /// One step, the first has number 1.
     fn step(&mut self, settings: &Self::Settings, problem: &Problem<'_>, run: Run) -> Result<Step>;
 
+    /// Whether a state that was read belongs to a problem of this size. Steps rely on it: they index by what the state holds.
+    fn fits(&self, problem: &Problem<'_>) -> bool;
+
     /// The linear mapping whose loss is recorded; none where the method learns no such reward.
     fn mapping(&self) -> Option<Vec<f64>>;
 
@@ -224,7 +227,7 @@ impl<S> Driver<'_, '_, S> {
                 (state, 0, Vec::new(), Patience::default(), 0, None)
             }
             Some(checkpoint) => {
-                let state: A = restored(checkpoint.state)?;
+                let state: A = restored(checkpoint.state, problem)?;
                 if let Some(mapping) = state.mapping() {
                     check_length("mapping of the checkpoint", problem.n_parameters(), mapping.len())?;
                 }
@@ -300,7 +303,7 @@ impl<S> Driver<'_, '_, S> {
         let status = status.unwrap_or(Status::Finished);
         let planner_calls = calls(recording_calls);
         if let (Status::ValidationStalled, Some(best)) = (status, patience.state.take()) {
-            state = restored(best)?;
+            state = restored(best, problem)?;
         }
         Ok(Fitted {
             certificate: self.certificate(&state, step, history.last())?,
@@ -445,7 +448,8 @@ fn kept<A: Algorithm>(state: &A) -> Result<serde_json::Value> {
     serde_json::to_value(state).map_err(|error| Error::Checkpoint { reason: error.to_string() })
 }
 
-fn restored<A: Algorithm>(state: serde_json::Value) -> Result<A> {
-    serde_json::from_value(state)
-        .map_err(|error| Error::Checkpoint { reason: format!("its state is damaged: {error}") })
+fn restored<A: Algorithm>(state: serde_json::Value, problem: &Problem<'_>) -> Result<A> {
+    let damaged = |reason: String| Error::Checkpoint { reason: format!("its state is damaged: {reason}") };
+    let state: A = serde_json::from_value(state).map_err(|error| damaged(error.to_string()))?;
+    if state.fits(problem) { Ok(state) } else { Err(damaged("its lists are not as long as the problem needs".into())) }
 }

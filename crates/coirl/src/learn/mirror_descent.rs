@@ -233,6 +233,12 @@ impl Algorithm for State {
         })
     }
 
+    fn fits(&self, problem: &Problem<'_>) -> bool {
+        let n = problem.n_parameters();
+        let logits = self.logits.is_empty() || self.logits.len() == n;
+        logits && [&self.iterate, &self.sum].iter().all(|list| list.len() == n)
+    }
+
     fn mapping(&self) -> Option<Vec<f64>> {
         if self.averaged == 0 {
             return Some(self.iterate.clone());

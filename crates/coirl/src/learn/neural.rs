@@ -277,6 +277,11 @@ impl Algorithm for State {
         })
     }
 
+    fn fits(&self, problem: &Problem<'_>) -> bool {
+        let network = self.mapping.network().architecture();
+        (network.inputs, network.outputs) == (problem.dimension(), problem.n_features())
+    }
+
     fn mapping(&self) -> Option<Vec<f64>> {
         None
     }

@@ -87,6 +87,10 @@ impl Kept {
         Self { iterate, demonstrations: Demonstrations::default() }
     }
 
+    fn fits(&self, problem: &Problem<'_>) -> bool {
+        self.iterate.len() == problem.n_parameters() && self.demonstrations.fit(problem)
+    }
+
     /// Asks about the context of a step. The loss of W there, where the answer is a demonstration.
     fn ask(&mut self, problem: &Problem<'_>, run: Run) -> Result<Option<f64>> {
         let index = run.context(problem);
@@ -165,6 +169,10 @@ impl Algorithm for Descent {
             }
         }
         Ok(self.kept.report(batch_loss, step_size))
+    }
+
+    fn fits(&self, problem: &Problem<'_>) -> bool {
+        self.kept.fits(problem)
     }
 
     fn mapping(&self) -> Option<Vec<f64>> {
@@ -254,6 +262,10 @@ impl Algorithm for Evolution {
             }
         }
         Ok(self.kept.report(batch_loss, step_size))
+    }
+
+    fn fits(&self, problem: &Problem<'_>) -> bool {
+        self.kept.fits(problem)
     }
 
     fn mapping(&self) -> Option<Vec<f64>> {

@@ -6,6 +6,8 @@ use rand::RngExt;
 
 /// How far a context may be from the simplex before it is refused.
 const SIMPLEX_TOLERANCE: f64 = 1e-6;
+/// A number that a file says without a byte to back it must not decide how much memory a context takes.
+const MOST_DIMENSIONS: usize = 1 << 20;
 
 /// Where contexts live.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -110,7 +112,8 @@ impl ContextSpace {
 
     pub(crate) fn check(&self) -> Result<()> {
         let bad = match self {
-            ContextSpace::Simplex { dimension } => (*dimension == 0).then(|| "a simplex of no dimension".to_owned()),
+            ContextSpace::Simplex { dimension } => (!(1..=MOST_DIMENSIONS).contains(dimension))
+                .then(|| format!("a simplex of dimension {dimension}; expected 1 to {MOST_DIMENSIONS}")),
             ContextSpace::Box { lower, upper } => {
                 let fits = !lower.is_empty()
                     && lower.len() == upper.len()
