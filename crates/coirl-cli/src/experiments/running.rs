@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
@@ -118,7 +118,7 @@ impl Task {
 }
 
 /// A seed that was finished before with the same settings; a file that cannot be read is as good as none.
-fn kept(path: &PathBuf, made_with: &MadeWith) -> Option<SeedCurves> {
+fn kept(path: &Path, made_with: &MadeWith) -> Option<SeedCurves> {
     let text = read_text(path, "a finished seed").ok()?;
     let finished: FinishedSeed = serde_json::from_str(&text).ok()?;
     (finished.made_with == *made_with).then_some(finished.run)

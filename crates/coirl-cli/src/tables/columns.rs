@@ -118,7 +118,7 @@ fn parse_csv(path: &Path, content: impl Read) -> Result<Cells, Failure> {
 
 fn from_archive(path: &Path) -> Result<Cells, Failure> {
     let mut columns: Vec<Column> = Vec::new();
-    for (name, shape, values) in artifact::read_all_numbers(path)? {
+    for artifact::NamedArray { name, shape, values } in artifact::read_all_numbers(path)? {
         let [n] = shape[..] else {
             let reason =
                 format!("key {name:?} has shape {shape:?}; expected a vector, or the keys \"states\" and \"actions\"");

@@ -36,7 +36,7 @@ pub use atomic::{remove_abandoned, write_atomically};
 pub use checkpoint::{read_checkpoint, write_checkpoint};
 pub use fitted::{is_fitted, read_fitted, write_fitted};
 pub use library::{is_library, read_library, write_library};
-pub use numbers::{array_keys, read_all_numbers, read_numbers};
+pub use numbers::{NamedArray, array_keys, read_all_numbers, read_numbers};
 pub use regular::{open_regular, read_text};
 
 use crate::error::{Error, Result};

@@ -38,11 +38,22 @@ pub fn array_keys(path: &Path) -> Result<Vec<String>> {
     Ok(open_archive(path)?.keys().map(str::to_owned).collect())
 }
 
-/// The name, the shape and the numbers (in C order) of every array of an `.npz` archive, sorted by name.
-pub fn read_all_numbers(path: &Path) -> Result<Vec<(String, Vec<usize>, Vec<f64>)>> {
+/// An array of an `.npz` archive.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NamedArray {
+    /// Its key.
+    pub name: String,
+    /// The length of every axis.
+    pub shape: Vec<usize>,
+    /// Its numbers, in C order.
+    pub values: Vec<f64>,
+}
+
+/// All arrays of an `.npz` archive, sorted by name.
+pub fn read_all_numbers(path: &Path) -> Result<Vec<NamedArray>> {
     let mut archive = open_archive(path)?;
     let keys: Vec<String> = archive.keys().map(str::to_owned).collect();
-    let read = |key: String| numbers(archive.array(&key)?).map(|(shape, values)| (key, shape, values));
+    let read = |name: String| numbers(archive.array(&name)?).map(|(shape, values)| NamedArray { name, shape, values });
     keys.into_iter().map(read).collect()
 }
 
