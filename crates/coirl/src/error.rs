@@ -283,6 +283,29 @@ pub enum Error {
         /// The recorded action.
         action: usize,
     },
+    /// Rewards whose sums no double holds.
+    #[error(
+        "step {step}: the reward is {value}, and the {n_steps} steps of the record may add up to more than a number can hold; scale the rewards down"
+    )]
+    RewardsTooLarge {
+        /// Number of the step with the largest reward, counted from 0.
+        step: usize,
+        /// Its reward.
+        value: f64,
+        /// Steps of the record.
+        n_steps: usize,
+    },
+    /// Fewer patients than cross-fitting deals them into folds.
+    #[error(
+        "the record has {patients} patients, too few to fit on some and value the others in {folds} folds; record at least \
+         {folds} patients, or set folds to at most {patients}"
+    )]
+    TooFewPatients {
+        /// Patients of the record.
+        patients: usize,
+        /// Folds that they were to be dealt into.
+        folds: usize,
+    },
     /// Neighbours were asked for in a record without covariates.
     #[error("the record has no covariates to find neighbours by; add them, or estimate the behaviour policy by states")]
     NoCovariates,
@@ -354,8 +377,8 @@ pub enum Error {
     NotLinear,
     /// Actions were needed, and only feature expectations are there.
     #[error(
-        "{method} learns from single actions, and the demonstrations have none; give trajectories (--trajectories) \
-         instead of feature expectations"
+        "{method} learns from single actions, and the demonstrations have none; give trajectories instead of feature \
+         expectations"
     )]
     NoActions {
         /// The method that needs them.
@@ -364,7 +387,7 @@ pub enum Error {
     /// Actions were demonstrated, and none of them is known to the model.
     #[error(
         "none of the {demonstrated} demonstrated actions is known in its state; correct the model's known pairs, or let the \
-         method choose among all admissible actions (--unmasked)"
+         method choose among all admissible actions"
     )]
     NoKnownActions {
         /// Actions demonstrated.
@@ -465,6 +488,16 @@ pub(crate) fn check_finite(what: &'static str, values: &[f64]) -> Result<()> {
         Some(index) => Err(Error::NotFinite { what, index, value: values[index] }),
         None => Ok(()),
     }
+}
+
+/// Numbers beyond this many are not made room for: where the system promises memory it does not have, asking for more would end the
+/// process instead of returning an error. 8 GiB of doubles.
+pub(crate) const MOST_NUMBERS: usize = 1 << 30;
+
+/// Refuses to make room for more numbers than can be held: the product of these sizes.
+pub(crate) fn check_room(what: &'static str, sizes: &[usize]) -> Result<()> {
+    let count = sizes.iter().fold(1_usize, |product, &size| product.saturating_mul(size));
+    if count > MOST_NUMBERS { Err(Error::TooLarge { what, count, limit: MOST_NUMBERS }) } else { Ok(()) }
 }
 
 /// Refuses vectors of the wrong length.

@@ -410,6 +410,9 @@ impl<'a, 'm> Many<'a, 'm> {
         let values: Vec<f64> = choice.values.iter().map(|v| v.0[l] + shift).collect();
         let off_centre = (backup.hi - own.mid()).max(own.mid() - backup.lo);
         let size = super::linear::sup_norm(&values);
+        if values.iter().any(|v| !v.is_finite()) {
+            return None;
+        }
         Some((
             values,
             Certificate {
@@ -420,7 +423,8 @@ impl<'a, 'm> Many<'a, 'm> {
                     + (gamma * off_centre + rounding) / (1.0 - gamma)
                     + f64::EPSILON * (size + shift.abs()),
                 sweeps: 1,
-            },
+            }
+            .sound(),
         ))
     }
 

@@ -1,0 +1,11 @@
+//! Whatever numbers are given, there is a result whose certificate holds, or an error: no hang, no panic, and no NaN that
+//! pretends to be a result.
+#![allow(clippy::unwrap_used)] // a failed unwrap is a failed test
+
+#[path = "../effort/mod.rs"]
+mod effort;
+
+mod attempt;
+mod extremes;
+mod plans;
+mod truth;
