@@ -74,7 +74,9 @@ impl From<coirl::Error> for Failure {
         // What the library asks for, in the words of the command line.
         let help = match &error {
             coirl::Error::NoActions { .. } => Some("trajectories are given with --trajectories"),
-            coirl::Error::NoKnownActions { .. } => Some("--unmasked lets bc and bc-network choose among all admissible actions"),
+            coirl::Error::NoKnownActions { .. } => {
+                Some("--unmasked lets bc and bc-network choose among all admissible actions")
+            }
             _ => None,
         };
         Failure::Refused { message: error.to_string(), help: help.map(String::from) }

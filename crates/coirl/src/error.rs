@@ -402,6 +402,19 @@ pub enum Error {
         /// Actions demonstrated.
         demonstrated: u64,
     },
+    /// A run whose numbers got lost.
+    #[error(
+        "after step {step} the {what} is {value}: the numbers of this problem are too large or too small for the method's arithmetic; \
+         scale the features, or take smaller steps"
+    )]
+    Diverged {
+        /// The step, 0 for the start.
+        step: u64,
+        /// What is no number.
+        what: &'static str,
+        /// What it is instead.
+        value: f64,
+    },
     /// A programme that the convex solver gave up.
     #[error("{problem} could not be solved: {reason}")]
     Solver {
@@ -504,6 +517,21 @@ pub(crate) fn check_room(what: &'static str, sizes: &[usize]) -> Result<()> {
 pub(crate) fn check_length(what: &'static str, expected: usize, found: usize) -> Result<()> {
     if expected == found { Ok(()) } else { Err(Error::shape(what, format!("[{expected}]"), format!("[{found}]"))) }
 }
+
+/// Refuses numbers that are negative or not finite.
+pub(crate) fn check_not_negative(name: &'static str, value: f64) -> Result<()> {
+    if value >= 0.0 && value.is_finite() {
+        return Ok(());
+    }
+    Err(Error::InvalidSetting {
+        name,
+        value: value.to_string(),
+        reason: "expected a finite number that is not negative",
+    })
+}
+
+/// Prior observations below which shares of them would vanish between zero and the smallest double.
+pub(crate) const LEAST_STRENGTH: f64 = 1e-200;
 
 /// Refuses numbers that are not above zero.
 pub(crate) fn check_positive(name: &'static str, value: f64) -> Result<()> {

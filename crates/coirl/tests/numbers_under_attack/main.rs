@@ -7,5 +7,9 @@ mod effort;
 
 mod attempt;
 mod extremes;
+mod learners;
 mod plans;
+mod records;
+mod sizes;
+mod transfers;
 mod truth;
