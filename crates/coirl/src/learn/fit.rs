@@ -432,12 +432,14 @@ impl<S> Driver<'_, '_, S> {
         let loss = if known { state.unit_loss(problem)? } else { None };
         let (bound, bound_says) = state.bound(self.own, problem, steps)?;
         let last_iterate_loss = loss_of(&state.last_iterate())?;
+        let unnormalised_loss = loss.zip(mapping).map(|(loss, mapping)| loss * norm(&mapping));
         let game_value = state.game(self.own);
         check_told(
             steps,
             [
                 ("loss", loss),
                 ("loss of the last iterate", last_iterate_loss),
+                ("loss as it stands", unnormalised_loss),
                 ("value of the game", game_value.as_ref().map(|game| game.lower)),
                 ("value of the game", game_value.as_ref().map(|game| game.upper)),
             ],
@@ -445,7 +447,7 @@ impl<S> Driver<'_, '_, S> {
         Ok(RunCertificate {
             loss,
             last_iterate_loss,
-            unnormalised_loss: loss.zip(mapping).map(|(loss, mapping)| loss * norm(&mapping)),
+            unnormalised_loss,
             // What overflows bounds nothing.
             bound: bound.filter(|bound| bound.is_finite()),
             bound_says,

@@ -25,8 +25,8 @@ pub(super) struct Progress {
     before: (f64, usize),
 }
 
-/// What a sweep has to take off the least residual on average, as a share of it: at less, a digit takes billions of them.
-const LEAST_PROGRESS: f64 = 1e-9;
+/// What a sweep has to take off the least residual on average, as a share of it: at less, a digit takes tens of millions of them.
+const LEAST_PROGRESS: f64 = 1e-7;
 
 impl Progress {
     /// News takes a backup per state to cross a chain, so the window grows with their number.

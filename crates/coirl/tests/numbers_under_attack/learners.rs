@@ -229,7 +229,10 @@ fn learners_from_extreme_demonstrations_end_in_numbers() {
     for i in 0..effort(60) {
         let mut random = tally.random(i);
         let given = Given::random(&mut random);
-        for method in methods() {
+        // The theorem's roll-outs are as long as a discount next to one makes them: hundreds of millions of steps.
+        let endless =
+            |method: &Method| *method == Method::BatchEllipsoid(BatchEllipsoid::default()) && given.discount > 0.999;
+        for method in methods().into_iter().filter(|method| !endless(method)) {
             let settings = few_steps(method, &mut random);
             fit_once(&mut tally, i, &given, settings, &mut wrong);
         }
