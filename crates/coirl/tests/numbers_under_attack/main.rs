@@ -10,6 +10,7 @@ mod extremes;
 mod learners;
 mod plans;
 mod records;
+mod regressions;
 mod sizes;
 mod transfers;
 mod truth;
