@@ -215,7 +215,8 @@ impl Algorithm for State {
         let mut length = self.proximity;
         let candidate = loop {
             let w: Vec<f64> = self.centre.iter().zip(&direction).map(|(x, g)| x - length * g).collect();
-            if norm(&w) <= largest || length <= f64::EPSILON * self.proximity {
+            // Negated, so that what is no number ends it too.
+            if norm(&w) <= largest || !(length > f64::EPSILON * self.proximity) {
                 break w;
             }
             length *= 0.5;
