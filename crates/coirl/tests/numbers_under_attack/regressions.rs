@@ -135,3 +135,17 @@ fn a_known_context_was_promised_the_best_although_ties_add_up_next_to_discount_o
     let found = transfer.transfer(&context, Some(f64::MAX)).unwrap();
     assert!(found.bound > 0.0, "{found:?}");
 }
+
+#[test]
+fn blocks_of_subnormal_rewards_were_promised_without_the_distance_between_subnormal_numbers() {
+    let model = two_states().model(vec![0.3, 0.9, 0.5, 0.4], Criterion::discounted(0.5).unwrap()).unwrap();
+    let weights: Vec<f64> = [TINIEST, -TINIEST].repeat(4);
+    let mut bounds = Vec::new();
+    let options = coirl::plan::ManyOptions::default();
+    let planned = Planner::default().plan_many(&model.shared_mdp().unwrap(), &weights, options, |plan| {
+        bounds.push(plan.certificate.suboptimality_bound);
+        std::ops::ControlFlow::Continue(())
+    });
+    planned.unwrap();
+    assert!(bounds.len() == 4 && bounds.iter().all(|&bound| bound > 0.0), "{bounds:?}");
+}
