@@ -24,7 +24,7 @@ __all__ = ["Certificate", "ContextualMDP", "Evaluation", "Plan", "Plans"]
 class Certificate:
     """What is known about a plan."""
 
-    #: ``"exact"``, ``"converged"``, or ``"sweep_limit"`` where planning met its limit; the bounds hold in every case.
+    #: ``"exact"``, ``"converged"``, or ``"sweep_limit"`` where planning met its limit or gained nothing more; the bounds hold in every case.
     status: str
     #: No state has a larger Bellman residual.
     residual: float

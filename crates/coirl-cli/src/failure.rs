@@ -76,7 +76,15 @@ fn one_line(message: &str) -> String {
 
 impl From<coirl::Error> for Failure {
     fn from(error: coirl::Error) -> Self {
-        Failure::refused(error.to_string())
+        // What the library asks for, in the words of the command line.
+        let help = match &error {
+            coirl::Error::NoActions { .. } => Some("trajectories are given with --trajectories"),
+            coirl::Error::NoKnownActions { .. } => {
+                Some("--unmasked lets bc and bc-network choose among all admissible actions")
+            }
+            _ => None,
+        };
+        Failure::Refused { message: error.to_string(), help: help.map(String::from) }
     }
 }
 

@@ -97,6 +97,9 @@ fn family_and_data(error: &Error, data: &Bound<'_, PyDict>) -> PyResult<&'static
         Error::NoCovariates => Ok("DataError"),
         Error::TooFewDistinctRows { distinct, clusters } => with!("DataError", distinct, clusters),
         Error::NoActions { method } => with!("DataError", method),
+        Error::RewardsTooLarge { step, value, n_steps } => with!("DataError", step, value, n_steps),
+        Error::TooFewPatients { patients, folds } => with!("DataError", patients, folds),
+        Error::Diverged { step, what, value } => with!("CoirlError", step, what, value),
         Error::NoKnownActions { demonstrated } | Error::NoDecisions { demonstrated } => {
             with!("DataError", demonstrated)
         }

@@ -283,6 +283,29 @@ pub enum Error {
         /// The recorded action.
         action: usize,
     },
+    /// Rewards whose sums no double holds.
+    #[error(
+        "step {step}: the reward is {value}, and the {n_steps} steps of the record may add up to more than a number can hold; scale the rewards down"
+    )]
+    RewardsTooLarge {
+        /// Number of the step with the largest reward, counted from 0.
+        step: usize,
+        /// Its reward.
+        value: f64,
+        /// Steps of the record.
+        n_steps: usize,
+    },
+    /// Fewer patients than cross-fitting deals them into folds.
+    #[error(
+        "the record has {patients} patients, too few to fit on some and value the others in {folds} folds; record at least \
+         {folds} patients, or set folds to at most {patients}"
+    )]
+    TooFewPatients {
+        /// Patients of the record.
+        patients: usize,
+        /// Folds that they were to be dealt into.
+        folds: usize,
+    },
     /// Neighbours were asked for in a record without covariates.
     #[error("the record has no covariates to find neighbours by; add them, or estimate the behaviour policy by states")]
     NoCovariates,
@@ -354,8 +377,8 @@ pub enum Error {
     NotLinear,
     /// Actions were needed, and only feature expectations are there.
     #[error(
-        "{method} learns from single actions, and the demonstrations have none; give trajectories (--trajectories) \
-         instead of feature expectations"
+        "{method} learns from single actions, and the demonstrations have none; give trajectories instead of feature \
+         expectations"
     )]
     NoActions {
         /// The method that needs them.
@@ -364,7 +387,7 @@ pub enum Error {
     /// Actions were demonstrated, and none of them is known to the model.
     #[error(
         "none of the {demonstrated} demonstrated actions is known in its state; correct the model's known pairs, or let the \
-         method choose among all admissible actions (--unmasked)"
+         method choose among all admissible actions"
     )]
     NoKnownActions {
         /// Actions demonstrated.
@@ -378,6 +401,19 @@ pub enum Error {
     NoDecisions {
         /// Actions demonstrated.
         demonstrated: u64,
+    },
+    /// A run whose numbers got lost.
+    #[error(
+        "after step {step} the {what} is {value}: the numbers of this problem are too large or too small for the method's arithmetic; \
+         scale the features, or take smaller steps"
+    )]
+    Diverged {
+        /// The step, 0 for the start.
+        step: u64,
+        /// What is no number.
+        what: &'static str,
+        /// What it is instead.
+        value: f64,
     },
     /// A programme that the convex solver gave up.
     #[error("{problem} could not be solved: {reason}")]
@@ -467,10 +503,35 @@ pub(crate) fn check_finite(what: &'static str, values: &[f64]) -> Result<()> {
     }
 }
 
+/// Numbers beyond this many are not made room for: where the system promises memory it does not have, asking for more would end the
+/// process instead of returning an error. 8 GiB of doubles.
+pub(crate) const MOST_NUMBERS: usize = 1 << 30;
+
+/// Refuses to make room for more numbers than can be held: the product of these sizes.
+pub(crate) fn check_room(what: &'static str, sizes: &[usize]) -> Result<()> {
+    let count = sizes.iter().fold(1_usize, |product, &size| product.saturating_mul(size));
+    if count > MOST_NUMBERS { Err(Error::TooLarge { what, count, limit: MOST_NUMBERS }) } else { Ok(()) }
+}
+
 /// Refuses vectors of the wrong length.
 pub(crate) fn check_length(what: &'static str, expected: usize, found: usize) -> Result<()> {
     if expected == found { Ok(()) } else { Err(Error::shape(what, format!("[{expected}]"), format!("[{found}]"))) }
 }
+
+/// Refuses numbers that are negative or not finite.
+pub(crate) fn check_not_negative(name: &'static str, value: f64) -> Result<()> {
+    if value >= 0.0 && value.is_finite() {
+        return Ok(());
+    }
+    Err(Error::InvalidSetting {
+        name,
+        value: value.to_string(),
+        reason: "expected a finite number that is not negative",
+    })
+}
+
+/// Prior observations below which shares of them would vanish between zero and the smallest double.
+pub(crate) const LEAST_STRENGTH: f64 = 1e-200;
 
 /// Refuses numbers that are not above zero.
 pub(crate) fn check_positive(name: &'static str, value: f64) -> Result<()> {

@@ -318,7 +318,7 @@ fn demonstrations_without_actions_are_refused() {
         [Method::Cloning(Cloning::default()), Method::Majority(Majority {}), Method::NearestContext(NearestContext {})];
     for method in methods {
         let error = run(&problem, method).unwrap_err().to_string();
-        assert!(error.contains("actions") && error.contains("--trajectories"), "{error}");
+        assert!(error.contains("actions") && error.contains("give trajectories"), "{error}");
     }
     let fitted = run(&problem, Method::Uniform(Uniform {})).unwrap();
     assert_eq!(fitted.history.last().unwrap().training_accuracy, None);

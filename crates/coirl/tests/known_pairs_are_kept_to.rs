@@ -233,7 +233,7 @@ fn demonstrated_actions_that_are_not_known() {
     let strange = Train::new(vec![seen(&model, &[0, 3], &[2])]);
     let problem = Problem::new(&model, &strange, &Estimator::default()).unwrap();
     let error = run(&problem, Method::Cloning(Cloning::default())).unwrap_err().to_string();
-    assert!(error.contains("known") && error.contains("--unmasked"), "{error}");
+    assert!(error.contains("known") && error.contains("all admissible actions"), "{error}");
 
     let demonstrations = [seen(&model, &[0, 1, 3], &[0, 0]), seen(&model, &[0, 2], &[1])];
     let settings = CheckSettings { max_steps: 0, ..CheckSettings::default() };

@@ -61,7 +61,9 @@ impl PlanWriter for OnePlan<'_> {
         let words = match status {
             Status::Exact => "exact: greedy for its own exactly evaluated values",
             Status::Converged => "converged to the tolerance",
-            Status::SweepLimit => "stopped by the limit of sweeps before it converged",
+            Status::SweepLimit => {
+                "stopped before it converged, at the limit of sweeps or where more of them gain nothing"
+            }
         };
         text::pair(self.out, "status", words)?;
         let certificate = format!("no policy is better by more than {}", bound(suboptimality_bound));

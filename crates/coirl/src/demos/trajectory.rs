@@ -1,7 +1,7 @@
 //! Trajectories, and drawing them from a policy.
 
 use crate::dynamics::Transition;
-use crate::error::{Error, Result, check_length};
+use crate::error::{Error, Result, check_length, check_room};
 use crate::model::{ActionId, Criterion, Features, Mdp, Pairs, StateId};
 use crate::plan::Policy;
 use crate::plan::evaluate::stage_distributions;
@@ -45,10 +45,11 @@ impl Trajectory {
         // P(T ≥ t) = γᵗ; 1 − u is never zero.
         let transitions = if discount == 0.0 { 0 } else { ((1.0 - u).ln() / discount.ln()).floor() as usize };
         let own_action = usize::from(matches!(mdp.features(), Features::StateAction(_)));
-        Self::draw(mdp, policy, transitions + own_action, &mut rng)
+        Self::draw(mdp, policy, transitions.saturating_add(own_action), &mut rng)
     }
 
     fn draw(mdp: &Mdp<'_>, policy: &Policy, transitions: usize, rng: &mut impl RngExt) -> Result<Self> {
+        check_room("transitions of a trajectory", &[transitions])?;
         let n_stages = policy.n_stages().unwrap_or(1);
         let stages = stage_distributions(mdp.pairs(), policy, n_stages)?;
         let mut state = outcome(mdp.initial().iter().copied().enumerate(), rng.random());

@@ -1,7 +1,7 @@
 //! Garnet-style random models (Archibald, McKinnon & Thomas 1995): random sparse kernels with a given number of successors
 //! per pair. For tests and benchmarks.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, check_room};
 use crate::model::{Cmdp, ContextSpace, Criterion, Dynamics, Features, Kernel, KernelBuilder, Mixture, Names, Pairs};
 use crate::random::stream;
 use rand::RngExt;
@@ -71,6 +71,9 @@ impl Garnet {
         if self.n_successors == 0 || self.n_successors > self.n_states {
             return bad("n_successors", self.n_successors.to_string(), "expected at least 1 and at most n_states");
         }
+        let pairs = self.n_states.saturating_mul(self.n_actions);
+        check_room("transitions of a garnet", &[pairs, self.n_successors, self.n_kernels])?;
+        check_room("features of a garnet", &[self.n_states, self.n_features])?;
         if self.n_features == 0 {
             return bad("n_features", "0".into(), "expected at least 1");
         }

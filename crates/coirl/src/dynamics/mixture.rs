@@ -212,7 +212,9 @@ impl<'a> PairProblem<'a> {
         let place = |state: u32| next.partition_point(|&s| s < state);
         let mut believed = vec![0.0; next.len()];
         if prior.strength > 0.0 {
-            mean.iter().filter(|entry| entry.1 > 0.0).for_each(|&(s, p)| believed[place(s)] = prior.strength * p);
+            // Shares that vanish have no place.
+            let shares = mean.iter().map(|&(s, p)| (s, prior.strength * p)).filter(|entry| entry.1 > 0.0);
+            shares.for_each(|(s, share)| believed[place(s)] = share);
         }
         let entries = seen.iter().map(|&((context, s), times)| (context, place(s) as u32, times as f64)).collect();
         let start = mass.iter().map(|entry| entry.1 / total).collect();

@@ -1,7 +1,7 @@
 //! What is believed of a row before anything was seen: a Dirichlet distribution with a mean and a strength.
 
 use super::counts::TransitionCounts;
-use crate::error::{Error, Result};
+use crate::error::{Error, LEAST_STRENGTH, Result};
 use crate::model::{Kernel, StateId};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -128,9 +128,9 @@ impl StateMean<'_> {
 
 /// Refuses what is no number of observations.
 pub(super) fn check_strength(name: &'static str, value: f64) -> Result<()> {
-    if value >= 0.0 && value.is_finite() {
+    if value == 0.0 || (value >= LEAST_STRENGTH && value.is_finite()) {
         return Ok(());
     }
-    let reason = "expected a number of observations: finite and not negative";
+    let reason = "expected a number of observations: finite, and 0 or at least 1e-200";
     Err(Error::InvalidSetting { name, value: value.to_string(), reason })
 }

@@ -1,6 +1,6 @@
 //! Percentile intervals of resampled numbers.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, check_room};
 
 /// From `lower` to `upper`.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
@@ -48,7 +48,7 @@ pub(crate) fn check_level(level: f64) -> Result<()> {
 /// Refuses numbers of resamples that make no interval.
 pub(crate) fn check_resamples(name: &'static str, count: usize) -> Result<()> {
     if count >= 2 {
-        return Ok(());
+        return check_room(name, &[count]);
     }
     Err(Error::InvalidSetting { name, value: count.to_string(), reason: "expected at least 2" })
 }

@@ -17,7 +17,7 @@
 
 use super::bootstrap::unwatched;
 use super::progress::{Listener, tell};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, check_room};
 use crate::evaluate::{Interval, check_level};
 use crate::learn::{Problem, Settings, Watch, chance, dot, fit};
 use crate::model::Context;
@@ -102,6 +102,7 @@ pub fn context_helps(
     if comparison.resamples == 0 {
         return Err(Error::InvalidSetting { name: "resamples", value: "0".into(), reason: "expected at least 1" });
     }
+    check_room("resamples", &[comparison.resamples])?;
     // W₁ of the run has the shape of the mapping that sees the context: both start from the method's own.
     let settings = Settings { initial: None, ..unwatched(settings) };
     let mut order: Vec<usize> = (0..n).collect();

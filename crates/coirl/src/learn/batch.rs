@@ -1,7 +1,7 @@
 //! Which demonstrations a step looks at.
 
 use super::settings::check_count;
-use crate::error::Result;
+use crate::error::{Result, check_room};
 use crate::random::stream;
 use rand::RngExt;
 use rand::seq::SliceRandom;
@@ -30,7 +30,12 @@ pub enum Batch {
 impl Batch {
     pub(crate) fn check(self) -> Result<()> {
         match self {
-            Batch::WithReplacement { size } | Batch::WithoutReplacement { size } => check_count("batch size", size),
+            Batch::WithReplacement { size } => {
+                check_count("batch size", size)?;
+                check_room("batch size", &[size])
+            }
+            // A pass has no more than there are.
+            Batch::WithoutReplacement { size } => check_count("batch size", size),
             Batch::InOrder | Batch::Full => Ok(()),
         }
     }

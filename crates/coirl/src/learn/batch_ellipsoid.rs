@@ -22,7 +22,7 @@ use super::fit::{Algorithm, Run, Step};
 use super::problem::Problem;
 use super::settings::check_count;
 use crate::demos::{Trajectory, truncation_horizon};
-use crate::error::{Error, Result, check_positive};
+use crate::error::{Error, Result, check_positive, check_room};
 use crate::model::{ActionId, Criterion, StateId};
 use crate::plan::evaluate;
 use crate::random::stream;
@@ -103,6 +103,10 @@ impl BatchEllipsoid {
         }
         for (name, value) in [("horizon", self.horizon), ("batch", self.batch), ("episode", self.episode)] {
             value.map_or(Ok(()), |count| check_count(name, count))?;
+        }
+        // Batches are summed up as they come; paths are held as a whole.
+        for (name, value) in [("horizon", self.horizon), ("episode", self.episode)] {
+            check_room(name, &[value.unwrap_or_default()])?;
         }
         Ok(())
     }

@@ -18,7 +18,7 @@ use super::chance::Advantage;
 use super::fit::{Algorithm, Run, Step};
 use super::problem::{Problem, dot, norm};
 use super::simplex_programme::least_on_simplex;
-use crate::error::{Error, Result, check_positive};
+use crate::error::{Error, Result, check_not_negative, check_positive};
 
 /// Settings of the bundle method.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -150,6 +150,7 @@ impl Algorithm for State {
             return Err(Error::InvalidSetting { name: "radius", value, reason: "expected a number above 1" });
         }
         check_positive("relative gap", own.relative_gap)?;
+        check_not_negative("caution", own.caution)?;
         let Advantage { mean: reference, size: reference_size, noise: reference_noise } = Advantage::of(problem)?;
         if reference_size <= f64::EPSILON * problem.entry_bound()? {
             return Err(Error::InvalidSetting {
@@ -214,7 +215,8 @@ impl Algorithm for State {
         let mut length = self.proximity;
         let candidate = loop {
             let w: Vec<f64> = self.centre.iter().zip(&direction).map(|(x, g)| x - length * g).collect();
-            if norm(&w) <= largest || length <= f64::EPSILON * self.proximity {
+            // Negated, so that what is no number ends it too.
+            if norm(&w) <= largest || !(length > f64::EPSILON * self.proximity) {
                 break w;
             }
             length *= 0.5;

@@ -12,7 +12,7 @@
 //! at every cut, whatever its direction. A cut costs O(n²), asking whether a point is inside O(n³).
 
 use super::problem::{largest, norm};
-use crate::error::{Error, Result, check_finite, check_length};
+use crate::error::{Error, Result, check_finite, check_length, check_room};
 use faer::linalg::solvers::Solve;
 
 /// An ellipsoid that began as a ball around the unit box.
@@ -53,6 +53,7 @@ impl EllipsoidSet {
     pub fn around_the_box(centre: Vec<f64>) -> Result<Self> {
         check_finite("centre of the ellipsoid", &centre)?;
         let n = centre.len();
+        check_room("parameters² of the ellipsoid", &[n, n])?;
         let start_radius = norm(&centre.iter().map(|u| 1.0 + u.abs()).collect::<Vec<_>>());
         check_finite("radius of the ellipsoid", &[start_radius])?;
         let mut factor = vec![0.0; n * n];

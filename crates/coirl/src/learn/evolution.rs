@@ -16,7 +16,7 @@ use super::batch::Batch;
 use super::fit::{Algorithm, Run, Step};
 use super::problem::{Problem, dot, norm};
 use super::settings::check_count;
-use crate::error::{Result, check_positive};
+use crate::error::{Result, check_not_negative, check_positive, check_room};
 use crate::random::stream;
 use rand::RngExt;
 use rand_distr::StandardNormal;
@@ -200,15 +200,18 @@ impl EvolutionStrategies {
 
     fn check(&self) -> Result<()> {
         self.batch.check()?;
+        check_not_negative("indifference", self.indifference)?;
         match self.perturbation {
             Perturbation::Antithetic { deviation, pairs } => {
                 check_positive("deviation", deviation)?;
                 check_count("pairs", pairs)?;
+                check_room("pairs", &[pairs])?;
             }
             Perturbation::OneSided { radius, scale, samples } => {
                 check_positive("radius", radius)?;
                 check_positive("scale", scale)?;
                 check_count("samples", samples)?;
+                check_room("samples", &[samples])?;
             }
             Perturbation::Forward { radius } => check_positive("radius", radius)?,
         }
@@ -294,6 +297,7 @@ impl EvolutionStrategies {
         let mut add = |scale: f64, u: &[f64]| g.iter_mut().zip(u).for_each(|(sum, x)| *sum += scale * x);
         match self.perturbation {
             Perturbation::Antithetic { deviation, pairs } => {
+                check_room("pairs × parameters", &[3, pairs, w.len()])?;
                 let directions: Vec<Vec<f64>> = (0..pairs).map(|_| direction()).collect();
                 let points: Vec<Vec<f64>> =
                     directions.iter().flat_map(|u| [moved(u, deviation), moved(u, -deviation)]).collect();
@@ -303,6 +307,7 @@ impl EvolutionStrategies {
                 }
             }
             Perturbation::OneSided { radius, scale, samples } => {
+                check_room("samples × parameters", &[2, samples, w.len()])?;
                 let directions: Vec<Vec<f64>> = (0..samples)
                     .map(|_| {
                         let mut u = direction();

@@ -265,6 +265,7 @@ impl<S> Driver<'_, '_, S> {
                 training_accuracy: done.training_accuracy,
                 ..Record::default()
             };
+            check_record(&record)?;
             if done.finished {
                 status = Some(Status::Finished);
             } else if settings.stop.gap.zip(done.gap).is_some_and(|(wanted, gap)| gap <= wanted) {
@@ -323,6 +324,11 @@ impl<S> Driver<'_, '_, S> {
     fn check_stop_rules(&self) -> Result<()> {
         let Settings { stop, record_every, record_loss, .. } = self.settings;
         let refuse = |name, value: String, reason| Err(Error::InvalidSetting { name, value, reason });
+        for (name, wanted) in [("stop.loss", stop.loss), ("stop.gap", stop.gap)] {
+            if let Some(value) = wanted.filter(|value| !value.is_finite()) {
+                return refuse(name, value.to_string(), "expected a finite number");
+            }
+        }
         if let Some(loss) = stop.loss {
             if *record_every == 0 || !record_loss {
                 return refuse(
@@ -394,6 +400,7 @@ impl<S> Driver<'_, '_, S> {
             record.score = Some(examination.score(&state.agent(self.problem)?)?);
         }
         *calls += self.problem.planner_calls() - before;
+        check_record(&record)?;
         Ok(record)
     }
 
@@ -429,17 +436,57 @@ impl<S> Driver<'_, '_, S> {
         let mapping = state.mapping();
         let loss = if known { state.unit_loss(problem)? } else { None };
         let (bound, bound_says) = state.bound(self.own, problem, steps)?;
+        let last_iterate_loss = loss_of(&state.last_iterate())?;
+        let unnormalised_loss = loss.zip(mapping).map(|(loss, mapping)| loss * norm(&mapping));
+        let game_value = state.game(self.own);
+        check_told(
+            steps,
+            [
+                ("loss", loss),
+                ("loss of the last iterate", last_iterate_loss),
+                ("loss as it stands", unnormalised_loss),
+                ("value of the game", game_value.as_ref().map(|game| game.lower)),
+                ("value of the game", game_value.as_ref().map(|game| game.upper)),
+            ],
+        )?;
         Ok(RunCertificate {
             loss,
-            last_iterate_loss: loss_of(&state.last_iterate())?,
-            unnormalised_loss: loss.zip(mapping).map(|(loss, mapping)| loss * norm(&mapping)),
-            bound,
+            last_iterate_loss,
+            unnormalised_loss,
+            // What overflows bounds nothing.
+            bound: bound.filter(|bound| bound.is_finite()),
             bound_says,
             gap: last.and_then(|record| record.gap),
             distance: last.and_then(|record| record.distance),
-            game_value: state.game(self.own),
+            game_value,
             bias_bound: problem.bias_bound(),
         })
+    }
+}
+
+/// Refuses to go on with what is no number.
+fn check_record(record: &Record) -> Result<()> {
+    let told = [
+        ("loss", record.loss),
+        ("loss of the batch", record.batch_loss),
+        ("length of the step", record.step_size),
+        ("gap", record.gap),
+        ("distance", record.distance),
+        ("log-volume", record.log_volume),
+        ("regret", record.regret),
+        ("violation", record.violation),
+        ("log-likelihood", record.log_likelihood),
+        ("accuracy", record.training_accuracy),
+        ("validation loss", record.validation_loss),
+        ("validation accuracy", record.validation_accuracy),
+    ];
+    check_told(record.step, told)
+}
+
+fn check_told<const N: usize>(step: u64, told: [(&'static str, Option<f64>); N]) -> Result<()> {
+    match told.into_iter().find_map(|(what, value)| value.filter(|x| !x.is_finite()).map(|value| (what, value))) {
+        Some((what, value)) => Err(Error::Diverged { step, what, value }),
+        None => Ok(()),
     }
 }
 

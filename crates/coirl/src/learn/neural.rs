@@ -17,7 +17,7 @@ use super::objective::{Objective, loss};
 use super::problem::{Problem, dot, norm};
 use super::settings::check_count;
 use crate::agent::Agent;
-use crate::error::{Error, Result, check_positive};
+use crate::error::{Error, Result, check_positive, check_room};
 use crate::mapping::{NeuralMapping, RewardMapping};
 use crate::model::Context;
 use crate::network::{Architecture, Descent, Layer, Network, Optimiser, Progress, Standardisation};
@@ -173,7 +173,8 @@ impl Neural {
             NeuralGradient::Propagated => Ok(()),
             NeuralGradient::Antithetic { deviation, pairs, .. } => {
                 check_positive("deviation", deviation)?;
-                check_count("pairs", pairs)
+                check_count("pairs", pairs)?;
+                check_room("pairs", &[pairs])
             }
         }
     }

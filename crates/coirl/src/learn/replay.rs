@@ -18,7 +18,7 @@ use super::fit::{Algorithm, Run, Step};
 use super::problem::{Problem, dot, largest, norm};
 use super::settings::check_count;
 use crate::demos::Answer;
-use crate::error::{Result, check_positive};
+use crate::error::{Result, check_finite, check_positive, check_room};
 use crate::random::stream;
 use rand::RngExt;
 use rand_distr::StandardNormal;
@@ -151,6 +151,7 @@ impl Algorithm for Descent {
         check_positive("step decay", own.decay)?;
         check_positive("outer decay", own.outer_decay)?;
         check_count("epochs", own.epochs)?;
+        check_room("epochs", &[own.epochs])?;
         Ok(Self { kept: Kept::start(problem, initial, seed), arrivals: 0, shortest: shortest_difference(problem)? })
     }
 
@@ -241,8 +242,10 @@ impl Algorithm for Evolution {
         check_positive("deviation", own.deviation)?;
         check_positive("initial step", own.initial_step)?;
         check_positive("step decay", own.decay)?;
+        check_finite("stop", &[own.stop])?;
         check_count("pairs", own.pairs)?;
         check_count("iterations", own.iterations)?;
+        check_room("pairs × iterations", &[own.pairs, own.iterations])?;
         Ok(Self { kept: Kept::start(problem, initial, seed) })
     }
 

@@ -1,6 +1,6 @@
 //! Contexts: checked vectors in a declared space.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, check_room};
 use crate::random::stream;
 use rand::RngExt;
 
@@ -62,6 +62,8 @@ impl ContextSpace {
     /// Contexts drawn uniformly; the same seed gives the same contexts, and a longer list begins with the shorter one. The
     /// space must be bounded: nothing is uniform on [`ContextSpace::Any`].
     pub fn sample(&self, n: usize, seed: u64) -> Result<Vec<Context>> {
+        self.check()?;
+        check_room("numbers of the contexts", &[n, self.dimension().unwrap_or(1)])?;
         let draw = |i: usize| {
             let mut rng = stream(seed, "context", i as u64);
             match self {
@@ -69,7 +71,9 @@ impl ContextSpace {
                     // Exponential variables divided by their sum are uniform on the simplex.
                     let parts: Vec<f64> = (0..*dimension).map(|_| -(1.0 - rng.random::<f64>()).ln()).collect();
                     let total: f64 = parts.iter().sum();
-                    Ok(parts.iter().map(|x| x / total).collect())
+                    // All of them may be zero, however seldom; then none is more than another.
+                    let share = |x: &f64| if total > 0.0 { x / total } else { 1.0 / *dimension as f64 };
+                    Ok(parts.iter().map(share).collect())
                 }
                 ContextSpace::Box { lower, upper } => {
                     Ok(lower.iter().zip(upper).map(|(l, u)| l + (u - l) * rng.random::<f64>()).collect())
@@ -117,8 +121,11 @@ impl ContextSpace {
             ContextSpace::Box { lower, upper } => {
                 let fits = !lower.is_empty()
                     && lower.len() == upper.len()
-                    && lower.iter().zip(upper).all(|(l, u)| l.is_finite() && u.is_finite() && l <= u);
-                (!fits).then(|| "a box needs as many lower as upper bounds, none above its partner".to_owned())
+                    && lower
+                        .iter()
+                        .zip(upper)
+                        .all(|(l, u)| l <= u && l.is_finite() && u.is_finite() && (u - l).is_finite());
+                (!fits).then(|| "a box needs as many lower as upper bounds, none above its partner or farther from it than a number can say".to_owned())
             }
             ContextSpace::Any => None,
         };

@@ -1,6 +1,6 @@
 //! What "optimal" means: the sum or the average that a policy maximises.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, check_room};
 
 /// The optimality criterion of a model. The discount lives here and nowhere else.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -64,6 +64,7 @@ impl Criterion {
         }
         match self {
             Criterion::FiniteHorizon { steps: 0, .. } => Err(Error::InvalidHorizon { steps: 0 }),
+            Criterion::FiniteHorizon { steps, .. } => check_room("horizon", &[steps]).map(|()| self),
             _ => Ok(self),
         }
     }

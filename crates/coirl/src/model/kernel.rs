@@ -11,8 +11,9 @@ use std::sync::{Arc, OnceLock};
 pub(crate) const ROW_SUM_TOLERANCE: f64 = 1e-9;
 /// The same for data kept in single precision.
 pub(crate) const SINGLE_PRECISION_ROW_SUM_TOLERANCE: f64 = 1e-5;
-/// Sums closer to one than this are rounding, and the row is kept bit for bit.
-const ROW_SUM_ROUNDING: f64 = 1e-12;
+/// Sums closer to one than this per entry are rounding, and the row is kept bit for bit. What certificates allow for the rounding of a
+/// backup covers as much and no more.
+const ROW_SUM_ROUNDING: f64 = f64::EPSILON;
 
 /// Where the non-zero entries of a kernel are: everything but the probabilities, so that kernels over one pattern
 /// (the mixtures of base kernels) share it.
@@ -339,7 +340,7 @@ impl KernelBuilder {
         if (sum - 1.0).abs() > self.row_sum_tolerance {
             return Err(Error::RowNotStochastic { state, action, sum });
         }
-        if (sum - 1.0).abs() > ROW_SUM_ROUNDING {
+        if (sum - 1.0).abs() > self.scratch.len() as f64 * ROW_SUM_ROUNDING {
             self.scratch.iter_mut().for_each(|entry| entry.1 /= sum);
         }
         self.rows.push(self.scratch.iter().map(|entry| entry.0), self.scratch.iter().map(|entry| entry.1));

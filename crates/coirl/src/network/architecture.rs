@@ -1,10 +1,7 @@
 //! The shape of a network, and where its parameters lie.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, check_room};
 use std::ops::Range;
-
-/// Parameters beyond this many are refused.
-const MOST_PARAMETERS: usize = 1 << 32;
 
 /// A hidden layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -118,11 +115,7 @@ impl Architecture {
             let shape = format!("{} → {:?} → {}", self.inputs, self.hidden, self.outputs);
             return Err(Error::shape("layers of a network", "at least 1 unit each", shape));
         }
-        let count = self.n_parameters();
-        if count > MOST_PARAMETERS {
-            return Err(Error::TooLarge { what: "parameters of a network", count, limit: MOST_PARAMETERS });
-        }
-        Ok(())
+        check_room("parameters of a network", &[self.n_parameters()])
     }
 
     /// Where the parameters of each layer lie, the output last.

@@ -10,7 +10,7 @@
 
 use super::Limits;
 use super::buffers::{Buffers, SingleBuffers, with_buffers};
-use super::iterate::{Iterated, residual};
+use super::iterate::{Iterated, Progress, residual};
 use super::linear::{Scratch, policy_values, reduce_value_residual};
 use super::problem::Problem;
 use super::sweep::{Change, Numbers, PolicyMatrix, greedy, improve};
@@ -51,8 +51,16 @@ fn run(problem: &Problem<'_>, mut values: Vec<f64>, tolerance: f64, limits: Limi
         (sweeps, known_rate) = approach(problem, &mut values, tolerance, limits, &mut buffers.single);
     }
     let all = problem.numbers();
-    let mut state =
-        Iterated { values, backed: vec![0.0; n], choice: vec![0; n], change: Change::NONE, sweeps, converged: false };
+    let mut state = Iterated {
+        values,
+        backed: vec![0.0; n],
+        choice: vec![0; n],
+        change: Change::NONE,
+        sweeps,
+        converged: false,
+        stalled: false,
+    };
+    let mut progress = Progress::new(n);
     let mut evaluated: Vec<u32> = Vec::new();
     let mut first = None;
     let mut before = f64::INFINITY;
@@ -63,7 +71,8 @@ fn run(problem: &Problem<'_>, mut values: Vec<f64>, tolerance: f64, limits: Limi
         state.sweeps += 1;
         let now = residual(state.change, gamma);
         state.converged = now <= tolerance;
-        if state.converged || state.sweeps >= limits.max_sweeps || !now.is_finite() {
+        state.stalled = progress.stalls(now, state.sweeps);
+        if state.converged || state.stalled || state.sweeps >= limits.max_sweeps || !now.is_finite() {
             greedy(all.state_rows, &buffers.q, &state.backed, &mut state.choice);
             return state;
         }

@@ -8,12 +8,13 @@
 use super::certificate::{Certificate, Status, backup_rounding};
 use super::evaluate::{converged, policy_matrix};
 use super::exact::lowest_of_ties;
+use super::iterate::{Progress, residual};
 use super::linear::{ROUNDING, Scratch, policy_occupancy, policy_values, sup_norm};
-use super::planner::{Accuracy, EXACT_START, Plan, Planner, Start, first_best_pairs};
+use super::planner::{Accuracy, EXACT_START, LARGEST_HINT, Plan, Planner, Start, first_best_pairs};
 use super::policy::Policy;
 use super::problem::Problem;
 use super::sweep::{Change, PolicyMatrix, greedy, improve};
-use crate::error::{Error, Result, check_length};
+use crate::error::{Error, Result, check_finite, check_length};
 use crate::model::{Mdp, Reward};
 
 /// Share of a backup that a damped step takes; below one, periodic chains converge too.
@@ -36,7 +37,8 @@ pub(super) fn plan(planner: &Planner, mdp: &Mdp<'_>, reward: &Reward, start: Sta
         Start::Cold => problem.first_values(),
         Start::Values(values) => {
             check_length("start values", n, values.len())?;
-            values.to_vec()
+            check_finite("start values", values)?;
+            if sup_norm(values) < LARGEST_HINT { values.to_vec() } else { problem.first_values() }
         }
         Start::Policy(policy) => evaluate(mdp, reward, policy)?.bias,
     };
@@ -51,28 +53,31 @@ pub(super) fn plan(planner: &Planner, mdp: &Mdp<'_>, reward: &Reward, start: Sta
     let numbers = problem.numbers();
     let mut sweeps = 0;
     let mut change;
-    loop {
+    let mut progress = Progress::new(n);
+    let converged = loop {
         change = improve(numbers, &bias, &mut backed, &mut q);
         sweeps += 1;
-        if 0.5 * change.span() <= tolerance || sweeps >= max_sweeps {
-            break;
+        let now = half_span(change);
+        if now <= tolerance || sweeps >= max_sweeps || progress.stalls(now, sweeps) || !now.is_finite() {
+            break now <= tolerance;
         }
         let origin = bias[0];
         bias.iter_mut().zip(&backed).for_each(|(h, th)| *h += DAMPING * (th - *h) - origin);
-    }
+    };
     greedy(numbers.state_rows, &q, &backed, &mut choice);
     if !exact {
-        let status = if 0.5 * change.span() <= tolerance { Status::Converged } else { Status::SweepLimit };
+        let status = if converged { Status::Converged } else { Status::SweepLimit };
         let policy = Policy::from_pairs(mdp.pairs(), &first_best_pairs(&problem, &choice));
         return Ok(finished(&problem, status, policy, change, change, 0.0, change.mid(), bias, sweeps));
     }
     let mut evaluated;
     let mut best = Vec::new();
     let mut optimal = false;
+    let mut progress = Progress::new(n);
     loop {
         let policy = Policy::from_pairs(mdp.pairs(), &first_best_pairs(&problem, &choice));
         evaluated = evaluate(mdp, reward, &policy)?;
-        improve(numbers, &evaluated.bias, &mut backed, &mut q);
+        let now = half_span(improve(numbers, &evaluated.bias, &mut backed, &mut q));
         greedy(numbers.state_rows, &q, &backed, &mut best);
         sweeps += 2;
         let threshold = GAIN_TOLERANCE * (sup_norm(&evaluated.bias) + problem.reward.max_abs());
@@ -82,7 +87,7 @@ pub(super) fn plan(planner: &Planner, mdp: &Mdp<'_>, reward: &Reward, start: Sta
             optimal = true;
         }
         switched.iter().for_each(|&s| choice[s] = best[s]);
-        if optimal || sweeps >= planner.limits.max_sweeps {
+        if optimal || sweeps >= planner.limits.max_sweeps || progress.stalls(now, sweeps) {
             break;
         }
     }
@@ -103,6 +108,11 @@ pub(super) fn plan(planner: &Planner, mdp: &Mdp<'_>, reward: &Reward, start: Sta
     let status = if optimal { Status::Exact } else { Status::SweepLimit };
     let policy = Policy::from_pairs(mdp.pairs(), &chosen);
     Ok(finished(&problem, status, policy, change, own, gap, evaluated.gain, evaluated.bias, sweeps + 2))
+}
+
+/// How far the changes of a backup are from one gain in all states.
+fn half_span(change: Change) -> f64 {
+    residual(change, 0.0)
 }
 
 #[allow(clippy::too_many_arguments)] // the pieces of one result

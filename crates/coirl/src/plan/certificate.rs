@@ -17,7 +17,7 @@ pub enum Status {
     Exact,
     /// The residual is within the tolerance asked for.
     Converged,
-    /// The limit on sweeps came first; the bounds hold for what was reached.
+    /// The limit on sweeps came first, or sweeps that gain next to nothing; the bounds hold for what was reached.
     SweepLimit,
 }
 
@@ -36,10 +36,25 @@ pub struct Certificate {
     pub sweeps: usize,
 }
 
+impl Certificate {
+    /// The same, with bounds that arithmetic could not keep up with as what they are: none.
+    pub(crate) fn sound(self) -> Self {
+        let known = |bound: f64| if bound.is_nan() { f64::INFINITY } else { bound };
+        Self {
+            residual: known(self.residual),
+            suboptimality_bound: known(self.suboptimality_bound),
+            value_error_bound: known(self.value_error_bound),
+            ..self
+        }
+    }
+}
+
 /// Largest rounding error of one backup.
 pub(crate) fn backup_rounding(problem: &Problem<'_>, values: &[f64]) -> f64 {
     let size = super::linear::sup_norm(values) + problem.reward.max_abs();
-    (problem.max_row_entries() + 4) as f64 * f64::EPSILON * size
+    let operations = (problem.max_row_entries() + 4) as f64;
+    // Subnormal numbers are no nearer to each other than this, however small they are.
+    operations * f64::EPSILON * size + operations * f64::from_bits(1)
 }
 
 /// By how much a unit of residual can grow into a difference of values.

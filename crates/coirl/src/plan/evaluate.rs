@@ -13,7 +13,7 @@ use super::policy::{Policy, pairs_of};
 use super::problem::Problem;
 use super::real::Real;
 use super::sweep::PolicyMatrix;
-use crate::error::{Error, Result, check_length};
+use crate::error::{Error, Result, check_finite, check_length, check_room};
 use crate::model::{Criterion, Features, Mdp, Pairs, Reward};
 
 /// Relative tolerances from which single precision is good enough for an occupancy, and kernels for which it pays.
@@ -52,6 +52,12 @@ impl Occupancy {
 
 /// V^π, to rounding; for the average-reward criterion the bias.
 pub fn values(mdp: &Mdp<'_>, reward: &Reward, policy: &Policy) -> Result<Vec<f64>> {
+    let values = unchecked_values(mdp, reward, policy)?;
+    check_finite("values", &values)?;
+    Ok(values)
+}
+
+fn unchecked_values(mdp: &Mdp<'_>, reward: &Reward, policy: &Policy) -> Result<Vec<f64>> {
     let problem = Problem::new(mdp, reward)?;
     match (mdp.criterion(), policy) {
         (Criterion::FiniteHorizon { steps, discount }, _) => {
@@ -80,15 +86,25 @@ pub fn values(mdp: &Mdp<'_>, reward: &Reward, policy: &Policy) -> Result<Vec<f64
 /// ξ·V^π; for the average-reward criterion the gain.
 pub fn value(mdp: &Mdp<'_>, reward: &Reward, policy: &Policy) -> Result<f64> {
     match mdp.criterion() {
-        Criterion::Average => Ok(average::evaluate(mdp, reward, policy)?.gain),
-        _ => Ok(start_value(mdp.initial(), &values(mdp, reward, policy)?)),
+        Criterion::Average => {
+            Problem::new(mdp, reward)?;
+            finite_value(average::evaluate(mdp, reward, policy)?.gain)
+        }
+        _ => finite_value(start_value(mdp.initial(), &values(mdp, reward, policy)?)),
     }
+}
+
+fn finite_value(value: f64) -> Result<f64> {
+    check_finite("value", &[value]).map(|()| value)
 }
 
 /// Q(s, a) = R(s, a) + γ Σ P(s' | s, a) V(s') for every pair.
 pub fn q_values(mdp: &Mdp<'_>, reward: &Reward, values: &[f64]) -> Result<Vec<f64>> {
     check_length("values", mdp.n_states(), values.len())?;
-    Ok(pair_values(&Problem::new(mdp, reward)?, values))
+    check_finite("values", values)?;
+    let q = pair_values(&Problem::new(mdp, reward)?, values);
+    check_finite("Q-values", &q)?;
+    Ok(q)
 }
 
 /// How often the policy visits each pair.
@@ -137,7 +153,9 @@ pub fn occupancy(mdp: &Mdp<'_>, policy: &Policy) -> Result<Occupancy> {
 
 /// μ^π from the start distribution.
 pub fn feature_expectations(mdp: &Mdp<'_>, policy: &Policy) -> Result<Vec<f64>> {
-    Ok(occupancy(mdp, policy)?.feature_expectations(mdp.features(), mdp.pairs()))
+    let mu = occupancy(mdp, policy)?.feature_expectations(mdp.features(), mdp.pairs());
+    check_finite("feature expectations", &mu)?;
+    Ok(mu)
 }
 
 /// Σ_s start(s) ψ^π(s): feature expectations from a start whose weights may be negative and need not add up to one. For stationary
@@ -189,6 +207,7 @@ pub(crate) fn discounted_sums(
         converged(policy_values(&matrix, &mut values, &mut scratch))?;
         (0..n).for_each(|s| own[s * width + j] = values[s]);
     }
+    check_finite("discounted sums", &own)?;
     Ok(own)
 }
 
@@ -199,6 +218,7 @@ pub(super) fn chosen_feature_expectations(mdp: &Mdp<'_>, chosen: &[u32], toleran
     for (&s, &d) in states.iter().zip(&occupancy) {
         mdp.features().add_scaled(s as usize, chosen[s as usize] as usize, d, &mut mu);
     }
+    check_finite("feature expectations", &mu)?;
     Ok(mu)
 }
 
@@ -342,6 +362,8 @@ impl Stage<'_> {
 
 /// The policy at each of `steps` times, after checking that it fits the pairs.
 pub(crate) fn stage_distributions<'a>(pairs: &'a Pairs, policy: &'a Policy, steps: usize) -> Result<Vec<Stage<'a>>> {
+    // One handle per stage, four words each.
+    check_room("horizon of a policy's evaluation", &[4, steps])?;
     let stage = |policy| Stage { pairs, policy };
     match policy {
         Policy::Stationary(actions) => {

@@ -2,7 +2,7 @@
 
 use super::buffers::{Buffers, with_buffers};
 use super::certificate::{Certificate, Horizon, Status, backup_rounding};
-use super::iterate::Iterated;
+use super::iterate::{Iterated, Progress, residual};
 use super::linear::{policy_values, sup_norm};
 use super::planner::{Limits, Plan, start_value};
 use super::policy::Policy;
@@ -39,6 +39,7 @@ fn finish(
     // The evaluation starts from the backup, one step nearer than the values it was made from.
     let Iterated { values: mut backed, backed: mut values, mut choice, mut sweeps, .. } = reached;
     let mut better = Vec::new();
+    let mut progress = Progress::new(values.len());
     // One evaluation is made whatever the limit: what follows needs its Q-values.
     let (optimal, mut backup) = loop {
         matrix.gather(problem, &choice);
@@ -54,7 +55,8 @@ fn finish(
                 optimal = false;
             }
         }
-        if optimal || sweeps >= limits.max_sweeps {
+        // Gains that rounding makes up may lead from one policy to the next and back.
+        if optimal || sweeps >= limits.max_sweeps || progress.stalls(residual(backup, problem.gamma), sweeps) {
             break (optimal, backup);
         }
     };

@@ -14,6 +14,40 @@ use super::problem::Problem;
 use super::sweep::{Change, PolicyMatrix, greedy, improve};
 use super::{Limits, Method};
 
+/// Notices backups that get nowhere: where rounding, or a discount next to one, keeps the residual above its tolerance, no limit on
+/// sweeps that a caller may have lifted is to be waited for.
+#[derive(Debug)]
+pub(super) struct Progress {
+    window: usize,
+    backups: usize,
+    least: f64,
+    /// The least residual, and the sweeps, when the window began.
+    before: (f64, usize),
+}
+
+/// What a sweep has to take off the least residual on average, as a share of it: at less, a digit takes tens of millions of them.
+const LEAST_PROGRESS: f64 = 1e-7;
+
+impl Progress {
+    /// News takes a backup per state to cross a chain, so the window grows with their number.
+    pub(super) fn new(n_states: usize) -> Self {
+        Self { window: 4 * n_states + 1000, backups: 0, least: f64::INFINITY, before: (f64::INFINITY, 0) }
+    }
+
+    /// Whether the window of backups that ends with this residual, after so many sweeps, was in vain.
+    pub(super) fn stalls(&mut self, residual: f64, sweeps: usize) -> bool {
+        self.least = self.least.min(residual);
+        self.backups += 1;
+        if !self.backups.is_multiple_of(self.window) {
+            return false;
+        }
+        let gained = (self.before.0 / self.least).ln();
+        let enough = gained >= LEAST_PROGRESS * (sweeps - self.before.1) as f64;
+        self.before = (self.least, sweeps);
+        !enough
+    }
+}
+
 /// Where an iteration stopped: `backed` is one backup of `values`, `choice` its greedy rows.
 #[derive(Debug)]
 pub(crate) struct Iterated {
@@ -23,10 +57,16 @@ pub(crate) struct Iterated {
     pub(crate) change: Change,
     pub(crate) sweeps: usize,
     pub(crate) converged: bool,
+    /// Whether it stopped because more backups would gain next to nothing.
+    pub(crate) stalled: bool,
 }
 
 /// How far values are from a fixed point once the constant shift is made.
 pub(super) fn residual(change: Change, gamma: f64) -> f64 {
+    // Where no change is a number there is no least and no largest.
+    if change.lo > change.hi {
+        return f64::INFINITY;
+    }
     if gamma < 1.0 { 0.5 * change.span() } else { change.sup_norm() }
 }
 
@@ -51,7 +91,9 @@ pub(crate) fn iterate(
         change: Change::NONE,
         sweeps: 0,
         converged: false,
+        stalled: false,
     };
+    let mut progress = Progress::new(n);
     let mut matrix = PolicyMatrix::default();
     let mut scratch = Scratch::default();
     let mut evaluated: Vec<u32> = Vec::new();
@@ -61,7 +103,8 @@ pub(crate) fn iterate(
         state.sweeps += 1;
         let now = residual(state.change, gamma);
         state.converged = now <= tolerance;
-        let done = state.converged || state.sweeps >= limits.max_sweeps || !now.is_finite();
+        state.stalled = progress.stalls(now, state.sweeps);
+        let done = state.converged || state.stalled || state.sweeps >= limits.max_sweeps || !now.is_finite();
         if done || method != Method::ValueIteration {
             greedy(numbers.state_rows, &q, &state.backed, &mut state.choice);
         }
@@ -74,10 +117,15 @@ pub(crate) fn iterate(
             Method::ModifiedPolicyIteration { sweeps } => {
                 std::mem::swap(&mut state.values, &mut state.backed);
                 matrix.gather(problem, &state.choice);
-                for _ in 0..sweeps {
-                    matrix.sweep(&state.values, &mut state.backed);
+                let mut progress = Progress::new(n);
+                for sweep in 0..sweeps.min(limits.max_sweeps - state.sweeps) {
+                    let change = matrix.sweep(&state.values, &mut state.backed);
                     std::mem::swap(&mut state.values, &mut state.backed);
                     state.sweeps += 1;
+                    let now = residual(change, gamma);
+                    if now == 0.0 || !now.is_finite() || progress.stalls(now, sweep) {
+                        break;
+                    }
                 }
             }
             Method::PolicyIteration => {

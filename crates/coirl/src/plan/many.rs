@@ -364,7 +364,9 @@ impl<'a, 'm> Many<'a, 'm> {
         let size = largest(&v);
         for (l, w) in weights.chunks_exact(k).enumerate() {
             let index = first + half * HALF + l;
-            let rounding = (max_row + 4) as f64 * f64::EPSILON * (size[l] + scale[l]);
+            // As in `backup_rounding`.
+            let operations = (max_row + 4) as f64;
+            let rounding = operations * f64::EPSILON * (size[l] + scale[l]) + operations * f64::from_bits(1);
             match self.certified(&choice, l, gamma, goal[l], rounding) {
                 Some((values, certificate)) => {
                     let chosen: Vec<u32> = choice.chosen.iter().map(|c| c[l]).collect();
@@ -410,6 +412,9 @@ impl<'a, 'm> Many<'a, 'm> {
         let values: Vec<f64> = choice.values.iter().map(|v| v.0[l] + shift).collect();
         let off_centre = (backup.hi - own.mid()).max(own.mid() - backup.lo);
         let size = super::linear::sup_norm(&values);
+        if values.iter().any(|v| !v.is_finite()) {
+            return None;
+        }
         Some((
             values,
             Certificate {
@@ -420,7 +425,8 @@ impl<'a, 'm> Many<'a, 'm> {
                     + (gamma * off_centre + rounding) / (1.0 - gamma)
                     + f64::EPSILON * (size + shift.abs()),
                 sweeps: 1,
-            },
+            }
+            .sound(),
         ))
     }
 

@@ -3,6 +3,7 @@
 use super::certificate::{Certificate, Horizon, Status, backup_rounding};
 use super::exact::finish_exactly;
 use super::iterate::iterate;
+use super::linear::sup_norm;
 use super::policy::{Policy, pairs_of};
 use super::problem::{Problem, RowReward};
 use super::{Simd, absorption, average, evaluate, finite_horizon};
@@ -111,11 +112,14 @@ impl Planner {
         self.check()?;
         reward.check_shape(mdp.pairs())?;
         reward.check()?;
-        match mdp.criterion() {
+        let plan = match mdp.criterion() {
             Criterion::FiniteHorizon { steps, discount } => finite_horizon::plan(mdp, reward, steps, discount),
             Criterion::Average => average::plan(self, mdp, reward, start),
             Criterion::Discounted { .. } | Criterion::TotalReward => self.plan_sum(mdp, reward, start),
-        }
+        }?;
+        check_finite("values", &plan.values)?;
+        check_finite("value", &[plan.value])?;
+        Ok(Plan { certificate: plan.certificate.sound(), ..plan })
     }
 
     fn plan_sum(&self, mdp: &Mdp<'_>, reward: &Reward, start: Start<'_>) -> Result<Plan> {
@@ -130,7 +134,8 @@ impl Planner {
             Accuracy::Tolerance(tolerance) => tolerance,
         };
         let reached = iterate(&problem, self.method, values, tolerance, self.limits);
-        if self.accuracy == Accuracy::Exact && reached.converged | (self.method == Method::PolicyIteration) {
+        let near = reached.converged || reached.stalled || self.method == Method::PolicyIteration;
+        if self.accuracy == Accuracy::Exact && near {
             return finish_exactly(&problem, mdp.initial(), horizon, reached, self.limits);
         }
         // V* lies around one more backup; the middle of MacQueen's interval halves what is not known.
@@ -145,7 +150,7 @@ impl Planner {
         if let Horizon::Discount(gamma) = horizon {
             let shift = gamma * change.mid() / (1.0 - gamma);
             values.iter_mut().for_each(|v| *v += shift);
-            value_error += f64::EPSILON * (shift.abs() + super::linear::sup_norm(&values));
+            value_error += f64::EPSILON * (shift.abs() + sup_norm(&values));
             value_change.lo = -0.5 * change.span();
             value_change.hi = 0.5 * change.span();
         }
@@ -182,6 +187,9 @@ impl Planner {
 /// Residual, relative to the reward, at which exact planning turns from sweeps to exact evaluation.
 pub(super) const EXACT_START: f64 = 1e-7;
 
+/// Start values from here on are left alone: a sweep over them could overflow.
+pub(super) const LARGEST_HINT: f64 = f64::MAX / 1e16;
+
 /// ξ·V.
 pub(super) fn start_value(initial: &[f64], values: &[f64]) -> f64 {
     initial.iter().zip(values).map(|(p, v)| p * v).sum()
@@ -210,7 +218,8 @@ fn start_values(mdp: &Mdp<'_>, reward: &Reward, problem: &Problem<'_>, start: St
         Start::Values(values) => {
             check_length("start values", problem.n_states(), values.len())?;
             check_finite("start values", values)?;
-            values.to_vec()
+            // Differences of larger ones are infinite; a hint is not worth that.
+            if sup_norm(values) < LARGEST_HINT { values.to_vec() } else { problem.first_values() }
         }
         Start::Policy(policy) => {
             if let Policy::Stationary(actions) = policy {

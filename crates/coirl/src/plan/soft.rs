@@ -19,14 +19,14 @@
 use super::certificate::{Certificate, Horizon, Status, backup_rounding};
 use super::evaluate::policy_matrix;
 use super::exact::pair_values;
-use super::iterate::{iterate, residual};
-use super::linear::{Scratch, policy_values, reduce_value_residual, sup_norm};
+use super::iterate::{Progress, iterate, residual};
+use super::linear::{Scratch, policy_values, reduce_value_residual};
 use super::planner::{Limits, Method, start_value};
 use super::policy::Policy;
 use super::problem::Problem;
 use super::sweep::Change;
 use super::{absorption, finite_horizon};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, check_finite};
 use crate::model::{Criterion, Mdp, Reward, StateId};
 
 /// Residuals below so many units of rounding are not worth another step.
@@ -101,7 +101,7 @@ impl SoftPlanner {
     pub fn plan(&self, mdp: &Mdp<'_>, reward: &Reward) -> Result<SoftPlan> {
         self.check()?;
         let problem = Problem::new(mdp, reward)?;
-        match mdp.criterion() {
+        let plan = match mdp.criterion() {
             Criterion::Discounted { .. } | Criterion::TotalReward => self.plan_sum(mdp, &problem),
             Criterion::FiniteHorizon { steps, discount } => {
                 self.plan_stages(mdp, &Problem { gamma: discount, ..problem }, steps)
@@ -111,7 +111,11 @@ impl SoftPlanner {
                 criterion: mdp.criterion().name(),
                 hint: "use a discount below 1, a finite horizon or total reward until absorption",
             }),
-        }
+        }?;
+        check_finite("values", &plan.values)?;
+        check_finite("value", &[plan.value])?;
+        plan.log_probabilities.iter().try_for_each(|stage| check_logarithms(stage))?;
+        Ok(SoftPlan { certificate: plan.certificate.sound(), ..plan })
     }
 
     fn plan_sum(&self, mdp: &Mdp<'_>, problem: &Problem<'_>) -> Result<SoftPlan> {
@@ -130,13 +134,14 @@ impl SoftPlanner {
         };
         let mut scratch = Scratch::default();
         let (mut last, mut stalls) = (f64::INFINITY, 0);
+        let mut progress = Progress::new(mdp.n_states());
         let (backup, converged) = loop {
             let backup = self.backup(problem, &values, &ended);
             sweeps += 1;
             let goal = (self.tolerance * self.temperature).max(ROUNDING_UNITS * backup_rounding(problem, &values));
             let now = residual(backup.change, gamma);
             let converged = now <= goal;
-            if converged || sweeps >= self.limits.max_sweeps || !sup_norm(&backup.values).is_finite() {
+            if converged || sweeps >= self.limits.max_sweeps || progress.stalls(now, sweeps) || !now.is_finite() {
                 break (backup, converged);
             }
             let mut step: Vec<f64> = backup.values.iter().zip(&values).map(|(new, old)| new - old).collect();
@@ -248,6 +253,14 @@ struct Backup {
     values: Vec<f64>,
     log_probabilities: Vec<f64>,
     change: Change,
+}
+
+/// Refuses what is no logarithm of a probability.
+fn check_logarithms(logs: &[f64]) -> Result<()> {
+    match logs.iter().position(|log| log.is_nan()) {
+        Some(index) => Err(Error::NotFinite { what: "log-probability", index, value: logs[index] }),
+        None => Ok(()),
+    }
 }
 
 fn probabilities(log_probabilities: &[f64]) -> Policy {

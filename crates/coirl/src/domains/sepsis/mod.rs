@@ -18,7 +18,7 @@ pub use patients::Patient;
 pub(crate) use patients::{COMA_SCALE, CONTEXTS};
 
 use crate::dynamics::centres;
-use crate::error::Result;
+use crate::error::{Result, check_room};
 use crate::mapping::{LinearMapping, ThresholdMapping};
 use crate::model::{ActionId, Clusters, Cmdp, Context, Criterion, Dynamics, Features, Mixture, Names, Pairs};
 use crate::plan::Policy;
@@ -108,6 +108,7 @@ impl Sepsis {
 
     /// Patients, contexts and starts drawn together; the same seed gives the same ones, and a longer list begins with the shorter.
     pub fn patients(n: usize, seed: u64) -> Result<Vec<Patient>> {
+        check_room("patients", &[n])?;
         Self::patients_numbered(&(0..n as u64).collect::<Vec<_>>(), seed)
     }
 

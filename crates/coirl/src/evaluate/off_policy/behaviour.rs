@@ -16,7 +16,7 @@ use super::calibration::Calibration;
 use super::neighbours::neighbour_counts;
 use super::state_counts::state_counts;
 use super::{Record, StepPolicy};
-use crate::error::{Error, Result};
+use crate::error::{Error, LEAST_STRENGTH, Result};
 use crate::evaluate::patients::folds;
 use rayon::prelude::*;
 
@@ -69,6 +69,10 @@ impl Behaviour {
     pub fn estimate(record: &Record, settings: &BehaviourSettings) -> Result<Self> {
         if let Some(strength) = settings.strength {
             crate::error::check_positive("strength", strength)?;
+            if strength < LEAST_STRENGTH {
+                let reason = "expected at least 1e-200: less would vanish between zero and the smallest number";
+                return Err(Error::InvalidSetting { name: "strength", value: strength.to_string(), reason });
+            }
         }
         if settings.folds < 2 {
             let reason = "expected at least 2, to predict each from the others";

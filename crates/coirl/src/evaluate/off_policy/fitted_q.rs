@@ -43,9 +43,12 @@ impl FittedQSettings {
             let reason = "expected at least 1";
             return Err(Error::InvalidSetting { name: "max_iterations", value: "0".into(), reason });
         }
-        if self.folds == 0 || (self.folds > 1 && self.folds > record.n_patients()) {
+        if self.folds == 0 {
             let reason = "expected from 1 to the number of patients";
-            return Err(Error::InvalidSetting { name: "folds", value: self.folds.to_string(), reason });
+            return Err(Error::InvalidSetting { name: "folds", value: "0".into(), reason });
+        }
+        if self.folds > 1 && self.folds > record.n_patients() {
+            return Err(Error::TooFewPatients { patients: record.n_patients(), folds: self.folds });
         }
         Ok(())
     }

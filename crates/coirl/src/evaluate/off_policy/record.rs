@@ -1,6 +1,6 @@
 //! Recorded stays: what was decided in which state, and what came of it.
 
-use crate::error::{Error, Result, check_finite, check_length};
+use crate::error::{Error, Result, check_finite, check_length, check_room};
 use crate::evaluate::patients::dense;
 use crate::evaluate::recorded_steps::check_actions;
 use std::ops::Range;
@@ -40,6 +40,7 @@ impl Record {
         if !(0.0..=1.0).contains(&discount) {
             return Err(Error::InvalidDiscount { value: discount });
         }
+        check_room("states × actions", &[n_states, n_actions])?;
         if episodes.is_empty() {
             return Err(Error::shape("record", "at least one episode", 0));
         }
@@ -68,6 +69,7 @@ impl Record {
         }
         check_actions(n_actions, &actions)?;
         check_finite("rewards", &rewards)?;
+        check_sums(&rewards)?;
         Ok(Self {
             n_states,
             n_actions,
@@ -177,6 +179,19 @@ impl Record {
             counts[state as usize * self.n_actions + action as usize] += 1;
         }
         counts
+    }
+}
+
+/// Refuses rewards whose sums overflow, with room for what estimators multiply them with.
+fn check_sums(rewards: &[f64]) -> Result<()> {
+    let larger =
+        |most: (usize, f64), next: (usize, &f64)| if next.1.abs() > most.1.abs() { (next.0, *next.1) } else { most };
+    let (step, value) = rewards.iter().enumerate().fold((0, 0.0), larger);
+    let n_steps = rewards.len();
+    if value.abs() > f64::MAX / 1e16 / n_steps as f64 {
+        Err(Error::RewardsTooLarge { step, value, n_steps })
+    } else {
+        Ok(())
     }
 }
 
