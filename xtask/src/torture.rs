@@ -78,7 +78,7 @@ pub(crate) fn torture(minutes: u64, seed: Option<u64>) -> Outcome {
     }
     let valgrind = under_valgrind(&binaries, &mut broken)?;
     let told = told(&tried, first, rounds, began.elapsed(), &valgrind);
-    println!("{told}");
+    eprintln!("\n{told}");
     if !broken.is_empty() {
         return Err(format!("broken; to see it again:\n  {}", broken.join("\n  ")));
     }

@@ -122,8 +122,11 @@ fn what_is_refused() {
     let folder = folder();
     let refused = |arguments: &str, words: &[&str]| {
         let run = folder.coirl(&format!("{OWN} {arguments}")).code(1);
-        let line = String::from_utf8(run.get_output().stderr.clone()).unwrap();
-        assert!(line.lines().count() == 1 && words.iter().all(|word| line.contains(word)), "{arguments}: {line}");
+        let told = String::from_utf8(run.get_output().stderr.clone()).unwrap();
+        // One line that says why, and perhaps one that helps.
+        let lines: Vec<&str> = told.lines().collect();
+        assert!(matches!(lines[..], [_]) || lines.len() == 2 && lines[1].starts_with("help: "), "{arguments}: {told}");
+        assert!(words.iter().all(|word| told.contains(word)), "{arguments}: {told}");
     };
     for method in ["bc", "bc-network", "majority", "nearest"] {
         refused(&format!("{SHOWN} --method {method}"), &["actions", "--trajectories"]);

@@ -24,9 +24,9 @@ const FIT: &str = "fit --model demos/model.npz --contexts demos/contexts.csv --f
 const METHODS: [&str; 5] = [
     "psgd --steps 60",
     "es --steps 60",
-    "network --objective loss --steps 40",
+    "network --objective loss --steps 20",
     "bundle --steps 20",
-    "max-entropy --steps 40",
+    "max-entropy --steps 12",
 ];
 const LOCK: &str = ".coirl.lock";
 const UNFINISHED: &str = ".coirl.unfinished";

@@ -14,7 +14,7 @@ const BUILD: &str = "cohort build table.csv --preset ai-clinician --set table.pa
 /// How every planted identifier begins.
 const PLANTED: [&str; 3] = ["Zk9stay", "Qwx7subject", "Bramblethwaite"];
 /// An age in days that one patient has, the oldest of all.
-const AGE: f64 = 33_211.1875;
+const AGE: f64 = 33_211.187_5;
 
 /// A table whose stays, patients and names are planted, with something in it for every finding that gives an example.
 fn planted() -> Folder {

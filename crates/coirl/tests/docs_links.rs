@@ -112,3 +112,33 @@ fn links_are_found() {
     assert!(has_heading("# A\n\n## Fit, and `look`\n", "fit-and-look"));
     assert!(!has_heading("# A\n\nFit, and look\n", "fit-and-look"));
 }
+
+/// All Rust files of tests, as one text.
+fn tests_below(folder: &Path) -> String {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let of = |path: PathBuf| match path.extension() {
+        _ if path.is_dir() => tests_below(&path),
+        Some(extension) if extension == "rs" => fs::read_to_string(path).unwrap(),
+        _ => String::new(),
+    };
+    entries.map(of).collect()
+}
+
+#[test]
+fn tests_that_a_promise_names_exist() {
+    let page = fs::read_to_string(root().join("docs/reliability.md")).unwrap();
+    let tests =
+        ["crates/coirl/tests", "crates/coirl-cli/tests"].map(|folder| tests_below(&root().join(folder))).concat();
+    let code: Vec<&str> = page.split('`').skip(1).step_by(2).collect();
+    let functions =
+        code.iter().filter(|word| word.contains('_') && word.chars().all(|c| c.is_alphanumeric() || c == '_'));
+    let missing: Vec<&&str> = functions.filter(|name| !tests.contains(&format!("fn {name}("))).collect();
+    assert!(missing.is_empty(), "docs/reliability.md names tests that are not there: {missing:?}");
+    for file in code.iter().filter(|word| word.ends_with(".rs")) {
+        let stem = file.trim_end_matches(".rs");
+        let places = ["crates/coirl/tests", "crates/coirl-cli/tests", "crates/coirl/tests/numbers_under_attack"];
+        let there =
+            places.iter().any(|place| root().join(place).join(file).exists() || root().join(place).join(stem).is_dir());
+        assert!(there, "docs/reliability.md names {file}, which is not there");
+    }
+}

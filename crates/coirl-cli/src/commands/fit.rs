@@ -123,8 +123,8 @@ struct RunArgs {
     /// Go on from the checkpoint in --out, where there is one
     #[arg(long)]
     resume: bool,
-    /// Seconds of work that a crash or a loss of power may cost: how often a checkpoint is written; 0 for every step
-    #[arg(long, value_name = "SECONDS", default_value_t = 5.0, value_parser = seconds)]
+    /// Seconds between checkpoints, the work that a crash may cost; 0 for one at every step
+    #[arg(long, value_name = "S", default_value_t = 5.0, value_parser = seconds)]
     checkpoint_every: f64,
     /// Stop after N steps as if by Ctrl-C
     #[arg(long, value_name = "N", hide = true)]

@@ -30,7 +30,7 @@ what contexts it accepts. Of what `coirl fit` has learned it shows the mapping, 
 certain about the result. Of a folder with results it shows the manifest: versions, machine, seed, digests of data and settings, and whether \
 every file is as it was written.";
 
-/// Show what a file holds: a model, or what was learned; or what a folder was made with
+/// Show what a file or a folder of results holds
 #[derive(Debug, Args)]
 #[command(before_help = EXPLANATION, after_help = EXAMPLES, help_template = PAGE)]
 pub(crate) struct InfoArgs {
