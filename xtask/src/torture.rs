@@ -37,6 +37,9 @@ struct Tried {
     figures: BTreeMap<String, f64>,
 }
 
+/// By test file and attack.
+type Figures = BTreeMap<(&'static str, String), Tried>;
+
 /// Attacks for so many minutes, at least one round.
 pub(crate) fn torture(minutes: u64, seed: Option<u64>) -> Outcome {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_err(|error| error.to_string())?;
@@ -47,7 +50,7 @@ pub(crate) fn torture(minutes: u64, seed: Option<u64>) -> Outcome {
     cargo(&["build", "--release", "--workspace", "--bin", "coirl"])?;
     let binaries = test_binaries()?;
     let mut broken = Vec::new();
-    let mut tried: BTreeMap<String, Tried> = BTreeMap::new();
+    let mut tried = Figures::new();
     let mut rounds = 0;
     while rounds == 0 || began.elapsed() < limit {
         let seed = first + rounds;
@@ -73,7 +76,7 @@ pub(crate) fn torture(minutes: u64, seed: Option<u64>) -> Outcome {
                     broken.push(again);
                 }
             }
-            add(&mut tried, &tallies)?;
+            add(&mut tried, attack, &tallies)?;
         }
     }
     let valgrind = under_valgrind(&binaries, &mut broken)?;
@@ -120,12 +123,12 @@ fn test_binaries() -> Outcome<Vec<TestBinary>> {
 }
 
 /// Adds what the tests of a round told.
-fn add(tried: &mut BTreeMap<String, Tried>, tallies: &Path) -> Outcome {
+fn add(tried: &mut Figures, test: &'static str, tallies: &Path) -> Outcome {
     for entry in fs::read_dir(tallies).map_err(|error| error.to_string())? {
         let path = entry.map_err(|error| error.to_string())?.path();
         let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         let told: Value = serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))?;
-        let own = tried.entry(told["attack"].as_str().unwrap_or_default().to_owned()).or_default();
+        let own = tried.entry((test, told["attack"].as_str().unwrap_or_default().to_owned())).or_default();
         own.unit = told["unit"].as_str().unwrap_or_default().to_owned();
         own.times += told["tried"].as_u64().unwrap_or_default();
         own.broke += u64::from(told["broke"] == true);
@@ -163,7 +166,7 @@ fn under_valgrind(binaries: &[TestBinary], broken: &mut Vec<String>) -> Outcome<
 }
 
 /// The figures as the page shows them.
-fn told(tried: &BTreeMap<String, Tried>, seed: u64, rounds: u64, took: Duration, valgrind: &str) -> String {
+fn told(tried: &Figures, seed: u64, rounds: u64, took: Duration, valgrind: &str) -> String {
     let mut text = format!(
         "`cargo xtask torture --minutes {} --seed {seed}`: {rounds} rounds of {EFFORT} times the ordinary amount, coirl {} on {} {}.\n\n",
         took.as_secs().div_ceil(60),
@@ -171,11 +174,18 @@ fn told(tried: &BTreeMap<String, Tried>, seed: u64, rounds: u64, took: Duration,
         std::env::consts::OS,
         std::env::consts::ARCH,
     );
-    text += "| attack | tried | broke | largest |\n|---|---|---|---|\n";
-    for (attack, own) in tried {
+    text += "| test | attack | tried | broke | largest |\n|---|---|---|---|---|\n";
+    for ((test, attack), own) in tried.iter().filter(|(_, own)| own.times > 0) {
         let figures: Vec<String> =
             own.figures.iter().map(|(name, value)| format!("{name} {}", shown(*value))).collect();
-        let _ = writeln!(text, "| {attack} | {} {} | {} | {} |", own.times, own.unit, own.broke, figures.join(", "));
+        let _ = writeln!(
+            text,
+            "| `{test}.rs` | {attack} | {} {} | {} | {} |",
+            own.times,
+            own.unit,
+            own.broke,
+            figures.join(", ")
+        );
     }
     let _ = writeln!(text, "\n{valgrind}.");
     text

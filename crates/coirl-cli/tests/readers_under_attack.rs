@@ -50,15 +50,15 @@ fn attack(name: &'static str, folder: &Folder, attempts: u64, targets: &[Target<
         let own = Path::new(file).file_name().unwrap().to_str().unwrap();
         named += u64::from(code == 1 && line.contains(own));
         tally.tried(1);
-        tally.largest("bytes resident", resident as f64);
+        tally.largest("MB resident", resident as f64 / 1e6);
     }
     assert!(refused > 0, "{name}: nothing was refused");
     tally.largest("share refused", refused as f64 / effort(attempts) as f64);
-    tally.largest("share of refusals that name the file", named as f64 / refused as f64);
+    tally.largest("share of these that names the file", named as f64 / refused as f64);
 }
 
 fn gzipped(text: &[u8]) -> Vec<u8> {
-    let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+    let mut packed = GzEncoder::new(Vec::new(), Compression::best());
     packed.write_all(text).unwrap();
     packed.finish().unwrap()
 }
