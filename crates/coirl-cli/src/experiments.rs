@@ -12,5 +12,5 @@ pub(crate) use given::GivenArgs;
 pub(crate) use overview::write_overview;
 pub(crate) use page::{read_folder, write_page, write_scenes};
 pub(crate) use results::{RESULT_FILES, Results};
-pub(crate) use running::Task;
+pub(crate) use running::{SETTINGS, Task};
 pub(crate) use shipped::{SHIPPED, shipped};

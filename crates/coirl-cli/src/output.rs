@@ -4,6 +4,6 @@ mod folder;
 mod lock;
 mod manifest;
 
-pub(crate) use folder::OutputFolder;
+pub(crate) use folder::{OutputFolder, UNFINISHED};
 pub(crate) use lock::FolderLock;
-pub(crate) use manifest::{Machine, Manifest, Since};
+pub(crate) use manifest::{MANIFEST, Machine, Manifest, Since};

@@ -445,7 +445,9 @@ fn outcomes_and_values_that_cannot_be_right_are_told() {
     let said = error(&folder, r#"cohort lint table.csv --set context.at_start=["mortality_90d"] -q"#);
     assert!(said.contains("context.at_start") && said.contains("the outcome"), "{said}");
     let sentinel = edited(&edited(&table, 3, "HR", "-999"), 9, "HR", "-999");
-    assert!(message(&found(&sentinel, ""), "sentinel-value").contains("HR is -999 in 2 rows"));
+    let said = found(&sentinel, "");
+    assert!(message(&said, "sentinel-value").contains("HR has a value far from all others"));
+    assert!(said.to_string().contains("\"example\":\"-999 in 2 rows\""), "{said}");
     let dropped = found(&sentinel, "--set cohort.plausible={HR=[0.0,300.0]}");
     assert!(message(&dropped, "implausible-dropped").starts_with("2 of "), "{dropped}");
     assert!(!codes(&dropped).contains(&"sentinel-value"), "{dropped}");

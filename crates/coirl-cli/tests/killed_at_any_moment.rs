@@ -95,6 +95,18 @@ fn assert_whole(run: &Path, attempt: &str) {
     }
 }
 
+/// A folder with a manifest is as it was written, whatever happened since.
+fn complete_or_not(folder: &Folder, out: &str, attempt: &str) {
+    if folder.path(out).join("manifest.json").exists() {
+        let told = folder.coirl(&format!("info {out}"));
+        assert!(
+            told.get_output().status.success(),
+            "{attempt}: {}",
+            String::from_utf8_lossy(&told.get_output().stderr)
+        );
+    }
+}
+
 /// Starts the program, kills it after a while, and says whether it was killed rather than through.
 fn killed_after(command: &mut Command, delay: Duration, attempt: &str) -> bool {
     let mut child = command.spawn().unwrap();
@@ -111,7 +123,17 @@ fn killed_after(command: &mut Command, delay: Duration, attempt: &str) -> bool {
 
 /// Kills a command at random moments of its length, starting it again each time, until so many have been killed; whenever one gets through,
 /// `out` must hold what the undisturbed run left.
-fn kill_and_go_on(folder: &Folder, tally: &mut Tally, kills: u64, commands: &[String], out: &str) {
+///
+/// `before` prepares the folder for a chain of kills, `after` looks at it after each.
+fn kill_and_go_on(
+    folder: &Folder,
+    tally: &mut Tally,
+    kills: u64,
+    commands: &[String],
+    out: &str,
+    before: impl Fn(usize),
+    after: impl Fn(&str),
+) {
     let mut undisturbed = Vec::new();
     for command in commands {
         let began = Instant::now();
@@ -123,6 +145,7 @@ fn kill_and_go_on(folder: &Folder, tally: &mut Tally, kills: u64, commands: &[St
     for chain in 0.. {
         let which = chain % commands.len();
         let (expected, length) = &undisturbed[which];
+        before(chain);
         loop {
             let delay = length.mul_f64(tally.random(started).random_range(0.0..1.1));
             started += 1;
@@ -130,9 +153,7 @@ fn kill_and_go_on(folder: &Folder, tally: &mut Tally, kills: u64, commands: &[St
             // A kill must come through in the end, whatever the moments are.
             assert!(started < 100 + 20 * kills, "{attempt}: hardly anything is killed");
             let was_killed = killed_after(&mut program(folder, &commands[which]), delay, &attempt);
-            if out == "run" {
-                assert_whole(&folder.path(out), &attempt);
-            }
+            after(&attempt);
             if !was_killed {
                 assert_same(&result(&folder.path(out)), expected, &attempt);
                 break;
@@ -152,7 +173,8 @@ fn a_fit_goes_on_to_the_same_bytes() {
     let folder = folder();
     let mut tally = Tally::new("kill -9 of a fit", "kills");
     let commands = METHODS.map(|method| format!("{FIT} --method {method} --out run --quiet"));
-    kill_and_go_on(&folder, &mut tally, effort(50), &commands, "run");
+    let after = |attempt: &str| assert_whole(&folder.path("run"), attempt);
+    kill_and_go_on(&folder, &mut tally, effort(50), &commands, "run", |_| (), after);
 }
 
 #[test]
@@ -163,7 +185,8 @@ fn an_experiment_goes_on_to_the_same_bytes() {
         "experiment run driving-online --quick --seeds 2 --out results --quiet".to_owned(),
         "experiment run beyond-plans --quick --seeds 2 --out results --quiet".to_owned(),
     ];
-    kill_and_go_on(&folder, &mut tally, effort(4), &commands, "results");
+    let after = |attempt: &str| complete_or_not(&folder, "results/driving-online", attempt);
+    kill_and_go_on(&folder, &mut tally, effort(4), &commands, "results", |_| (), after);
 }
 
 #[test]
@@ -171,8 +194,15 @@ fn a_cohort_is_whole_or_not_there() {
     let folder = Folder::new();
     folder.coirl("cohort synthesize --preset ai-clinician --stays 120 --out table.csv --quiet").success();
     let mut tally = Tally::new("kill -9 of a cohort", "kills");
-    let commands = ["cohort build table.csv --preset ai-clinician --states 40 --out cohort --quiet".to_owned()];
-    kill_and_go_on(&folder, &mut tally, effort(10), &commands, "cohort");
+    let build = "cohort build table.csv --preset ai-clinician --states 40 --out cohort --quiet";
+    // Every other chain builds over the cohort of another seed.
+    let before = |chain: usize| {
+        if chain % 2 == 1 {
+            folder.coirl(&format!("{build} --seed 9")).success();
+        }
+    };
+    let after = |attempt: &str| complete_or_not(&folder, "cohort", attempt);
+    kill_and_go_on(&folder, &mut tally, effort(10), &[build.to_owned()], "cohort", before, after);
 }
 
 /// The program where no file may become longer than so many blocks of 512 bytes.
@@ -211,7 +241,11 @@ fn writes_that_fail_leave_what_was_there() {
             assert_eq!(output.status.code(), Some(1), "{attempt}: {told}");
             let line = told.lines().next().unwrap();
             assert!(told.lines().count() == 1 && line.starts_with("error: run"), "{attempt}: {told}");
-            assert!(!after.keys().any(|name| name.starts_with(".coirl")), "{attempt}: {:?}", after.keys());
+            assert!(
+                !after.keys().any(|name| name.ends_with(".partial") || name == LOCK),
+                "{attempt}: {:?}",
+                after.keys()
+            );
         }
         // The result is the old one or the new one, and says which.
         let fitted = &after["fitted.safetensors"];
@@ -221,6 +255,32 @@ fn writes_that_fail_leave_what_was_there() {
     }
     folder.coirl(&fit(1)).success();
     assert_same(&result(&folder.path("run")), &expected, "after all");
+}
+
+#[test]
+fn a_folder_that_a_failed_run_left_is_not_refused() {
+    let folder = folder();
+    folder.coirl("cohort synthesize --preset ai-clinician --stays 60 --out table.csv --quiet").success();
+    let mut tally = Tally::new("failing writes into new folders", "runs");
+    let fit = FIT.replace(" --checkpoint-every 0 --resume", "");
+    let commands = [
+        format!("{fit} --method psgd --steps 30 --out new --quiet"),
+        "cohort build table.csv --preset ai-clinician --states 10 --out new --quiet".to_owned(),
+    ];
+    for i in 0..effort(10) {
+        let mut random = tally.random(i);
+        let command = &commands[i as usize % 2];
+        let (blocks, dies) = (random.random_range(0..40), random.random_bool(0.5));
+        let attempt = format!("seed {}, attempt {i}: {command} in {blocks} blocks, dies {dies}", seed());
+        limited(&folder, command, blocks, dies);
+        let again = folder.coirl(command);
+        let told = String::from_utf8_lossy(&again.get_output().stderr).into_owned();
+        assert!(again.get_output().status.success(), "{attempt}: {told}");
+        complete_or_not(&folder, "new", &attempt);
+        assert!(!content(&folder.path("new")).keys().any(|name| name.contains(".coirl")), "{attempt}");
+        std::fs::remove_dir_all(folder.path("new")).unwrap();
+        tally.tried(1);
+    }
 }
 
 #[test]
@@ -239,7 +299,7 @@ fn a_full_disk_is_said_and_left_clean() {
     assert!(Command::new("umount").arg(folder.path("disk")).status().unwrap().success());
     let told = String::from_utf8(run.code(1).get_output().stderr.clone()).unwrap();
     assert!(told.lines().count() == 1 && told.contains("No space left"), "{told}");
-    assert!(!left.keys().any(|name| name.contains(".coirl")), "{:?}", left.keys());
+    assert!(!left.keys().any(|name| name.ends_with(".partial") || name.ends_with(LOCK)), "{:?}", left.keys());
     tally.tried(1);
 }
 

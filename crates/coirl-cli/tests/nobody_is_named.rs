@@ -8,6 +8,7 @@ mod running;
 
 use effort::Tally;
 use running::{Folder, json};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 const BUILD: &str = "cohort build table.csv --preset ai-clinician --set table.patient=subject --states 40 --out cohort";
@@ -25,6 +26,7 @@ fn planted() -> Folder {
     let header: Vec<&str> = lines.next().unwrap().split(',').collect();
     let at = |name: &str| header.iter().position(|column| *column == name).unwrap();
     let (stay, age, gender, dose) = (at("icustayid"), at("age"), at("gender"), at("input_4hourly"));
+    let outcome = at("mortality_90d");
     let mut rows: Vec<Vec<String>> = lines.map(|line| line.split(',').map(str::to_owned).collect()).collect();
     let numbers: Vec<u64> = rows.iter().map(|row| row[stay].parse().unwrap()).collect();
     let (oldest, first) = (numbers[rows.len() / 2], numbers[0]);
@@ -41,6 +43,11 @@ fn planted() -> Folder {
     rows[1][gender] = "0".into();
     rows[0][gender] = "1".into();
     rows[3][dose] = "NaN".into();
+    // The first long stay that is left ends well and badly.
+    let long = (1..numbers.len() - 2)
+        .find(|&i| numbers[i] != first && numbers[i - 1] != numbers[i] && numbers[i + 2] == numbers[i]);
+    let ended = &mut rows[long.unwrap()][outcome];
+    *ended = if ended == "0" { "1".into() } else { "0".into() };
     // The last row of the first stay stands at the end.
     let moved = numbers.iter().rposition(|number| *number == first).unwrap();
     let row = rows.remove(moved);
@@ -88,7 +95,7 @@ fn what_is_passed_on_holds_no_identifier() {
         .filter(|f| f["example"].is_string())
         .map(|f| f["code"].as_str().unwrap())
         .collect();
-    for code in ["changing-person", "torn-stay", "patient-in-two-parts", "dose-not-recorded"] {
+    for code in ["changing-person", "torn-stay", "patient-in-two-parts", "dose-not-recorded", "outcome-contradicts"] {
         assert!(codes.contains(&code), "{code}: {codes:?}");
     }
     for method in ["adaptive", "bc", "bc-network", "network-patients", "majority"] {
@@ -114,6 +121,21 @@ fn what_is_passed_on_holds_no_identifier() {
         assert_anonymous(&path.display().to_string(), &std::fs::read(path).unwrap());
         tally.tried(1);
     }
+    // No row of the contexts, in the numbers of the model, is in what was learned; but for the method that keeps them all, and is said to.
+    let contexts = String::from_utf8(folder.read("cohort/train/contexts.csv")).unwrap();
+    let at = contexts.lines().next().unwrap().split(',').position(|name| name == "age").unwrap();
+    let of_age = |line: &str| line.split(',').nth(at).unwrap().parse::<f64>().unwrap();
+    let ages: Vec<f64> = contexts.lines().skip(1).map(of_age).filter(|age| *age > 0.0 && *age < 1.0).collect();
+    let kept = |bytes: &[u8]| {
+        let found = |age: &&f64| holds(bytes, &age.to_le_bytes()) || holds(bytes, age.to_string().as_bytes());
+        ages.iter().filter(found).count()
+    };
+    for path in &passed_on {
+        assert_eq!(kept(&std::fs::read(path).unwrap()), 0, "{} holds contexts", path.display());
+    }
+    let told = folder.coirl("fit cohort --method nearest --out nearest").success();
+    assert!(String::from_utf8_lossy(&told.get_output().stderr).contains("as confidential as they are"));
+    assert!(kept(&folder.read("nearest/fitted.safetensors")) > 20);
     // The search would find them: the cohort's own parts have them, as its documentation says.
     let parts: Vec<u8> = ["train", "validation", "test"]
         .iter()
@@ -144,8 +166,21 @@ fn small_groups_are_not_told_of() {
         folder.coirl(&format!("report run --resamples 5 --no-off-policy {options} -q")).success();
         String::from_utf8(folder.read("run/report.html")).unwrap()
     };
-    assert!(page("").contains("too few to tell"));
-    assert!(!page("--smallest-cell 0").contains("too few to tell"));
+    // States in which agent and clinicians differ, by how many stays were in them.
+    let paths = String::from_utf8(folder.read("cohort/train/trajectories.csv")).unwrap();
+    let mut stays: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for cells in paths.lines().skip(1).map(|line| line.split(',').collect::<Vec<_>>()) {
+        stays.entry(cells[2]).or_default().insert(cells[0]);
+    }
+    let listed = |page: &str| -> Vec<usize> {
+        let table = page.split("<caption>Where the agent would most often").nth(1).unwrap_or_default();
+        let rows = table.split("</table>").next().unwrap().split("<th scope=\"row\">").skip(1);
+        rows.map(|row| stays[row.split('<').next().unwrap()].len()).collect()
+    };
+    let (told, all) = (page(""), page("--smallest-cell 0"));
+    assert!(told.contains("too few to tell") && !all.contains("too few to tell"));
+    assert!(listed(&told).iter().all(|n| *n >= 10), "{:?}", listed(&told));
+    assert!(!listed(&all).is_empty() && listed(&page("--smallest-cell 1000")).is_empty());
 }
 
 /// The names of what a 64-bit ELF program takes from libraries of the system.

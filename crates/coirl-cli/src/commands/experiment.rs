@@ -3,7 +3,7 @@
 use crate::arguments::{Global, PAGE};
 use crate::destination::{note, to_file, to_stdout, to_terminal};
 use crate::experiments::{
-    GivenArgs, RESULT_FILES, Results, SHIPPED, Task, read_folder, shipped, write_overview, write_page,
+    GivenArgs, RESULT_FILES, Results, SETTINGS, SHIPPED, Task, read_folder, shipped, write_overview, write_page,
 };
 use crate::failure::{Failure, Outcome};
 use crate::fitting::on_interrupt;
@@ -183,6 +183,7 @@ pub(crate) fn run_task(task: &Task, out: &Path, place: &str, global: &Global) ->
     Manifest::withdraw(&folder)?;
     let Some(results) = task.run(&folder, place, global.quiet)? else { return Ok(None) };
     let mut files: Vec<String> = RESULT_FILES.map(str::to_owned).into();
+    files.push(SETTINGS.into());
     for (stem, svg) in experiment_pictures(&task.experiment, &results.means) {
         to_file(&folder.file(&format!("{stem}.svg")), |file| Ok(file.write_all(svg.as_bytes())?))?;
         let png = png_of(&svg)?;

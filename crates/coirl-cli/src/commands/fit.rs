@@ -286,6 +286,8 @@ fn fit(args: &FitArgs, out: Option<OutputFolder>, global: &Global) -> Result<Out
         validation: args.run.validation,
         method: Some(entry.name.to_owned()),
     };
+    // Before anything is learned, be it dynamics: an hour later is late to hear that nothing can be written.
+    let folder = out.map_or_else(|| args.output.open(global), Ok)?;
     let SourceData { data: Data { model: given, estimator, truth, source, .. }, train, validation, left_out } =
         origin.open()?;
     if args.data.cohort().is_some() && validation.is_none() {
@@ -335,7 +337,6 @@ fn fit(args: &FitArgs, out: Option<OutputFolder>, global: &Global) -> Result<Out
     if let Some(path) = extra_history {
         check_can_be_written(path)?;
     }
-    let folder = out.map_or_else(|| args.output.open(global), Ok)?;
     let checkpoint_file = folder.file(CHECKPOINT);
     let from = if args.run.resume { earlier_run(&checkpoint_file, &settings, global)? } else { None };
     if from.is_none() && checkpoint_file.exists() {
@@ -385,11 +386,12 @@ fn fit(args: &FitArgs, out: Option<OutputFolder>, global: &Global) -> Result<Out
         origin
     };
     origin.write(folder.path())?;
-    let names: Vec<&str> = files.values().filter_map(|path| Path::new(path).file_name()?.to_str()).collect();
+    let names = files.values().filter_map(|path| Path::new(path).file_name()?.to_str());
+    let names: Vec<&str> = names.chain(["source.json"]).collect();
     Manifest::new("fit", global.seed, &fitted.settings)?
         .with_data("model and demonstrations", &fitted.digest)
         .write(&folder, names.iter().copied())?;
-    let written = names.into_iter().chain(["source.json", "manifest.json"]).collect::<Vec<_>>().join(", ");
+    let written = names.into_iter().chain(["manifest.json"]).collect::<Vec<_>>().join(", ");
     // Only what another run left behind can be missing here.
     let _ = std::fs::remove_file(&checkpoint_file);
     let dynamics = learned.as_ref().map(|learned| learned.report(&fitted, examination.as_ref())).transpose()?;

@@ -17,7 +17,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 const SEEDS: &str = "seeds";
-const SETTINGS: &str = "experiment.toml";
+pub(crate) const SETTINGS: &str = "experiment.toml";
 const TIMINGS: &str = "timings.json";
 /// Parts of a method that progress is told in.
 const PARTS: f64 = 100.0;

@@ -7,6 +7,7 @@ use crate::cohorts::CohortFolder;
 use crate::destination::to_file;
 use crate::failure::Failure;
 use crate::models;
+use crate::output::{MANIFEST, UNFINISHED};
 use coirl::artifact::{read_fitted, read_text};
 use coirl::demos::{Split, Train, Validation};
 use coirl::learn::{Fitted, Problem};
@@ -109,6 +110,10 @@ impl Run {
         } else {
             (path.parent().unwrap_or(Path::new("")).to_owned(), path.to_owned())
         };
+        if folder.join(UNFINISHED).exists() && !folder.join(MANIFEST).exists() {
+            let reason = "the last run into this folder was killed while it wrote its results, which may be of two runs; run it again";
+            return Err(Failure::in_file(&folder, reason));
+        }
         let fitted = read_fitted(&path)?;
         let written = folder.join(SOURCE);
         let source = if typed.is_given() {

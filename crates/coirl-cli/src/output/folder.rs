@@ -7,15 +7,16 @@ use coirl::artifact::remove_abandoned;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// There from when a folder is ours until the run ends: what a killed run leaves is no reason to refuse the folder to the next.
-const UNFINISHED: &str = ".coirl.unfinished";
+/// There from when a folder is ours until something else in it says so: what a run leaves that was killed, or failed, is no reason to refuse
+/// the folder to the next.
+pub(crate) const UNFINISHED: &str = ".coirl.unfinished";
 
 /// A folder that is there. Unless kept, whatever was created for it and is still empty goes away again.
 pub(crate) struct OutputFolder {
     path: PathBuf,
     lock: Option<FolderLock>,
-    /// Whether the folder holds our mark that it is ours.
-    marked: bool,
+    /// What says that the folder is ours once the run has ended; without any, nothing was marked.
+    marks: Vec<String>,
     /// From the outermost inwards.
     created: Vec<PathBuf>,
 }
@@ -41,7 +42,7 @@ impl OutputFolder {
             }
             created.insert(0, folder.to_owned());
         }
-        let opened = Self { path: path.to_owned(), lock: None, marked: false, created };
+        let opened = Self { path: path.to_owned(), lock: None, marks: Vec::new(), created };
         std::fs::create_dir_all(path).map_err(|error| Failure::in_file(path, error))?;
         Ok(opened)
     }
@@ -65,7 +66,7 @@ impl OutputFolder {
         }
         let mark = opened.file(UNFINISHED);
         File::create(&mark).map_err(|error| Failure::in_file(&mark, error))?;
-        opened.marked = true;
+        opened.marks = marks.iter().map(|mark| (*mark).to_owned()).collect();
         Ok(opened)
     }
 
@@ -74,6 +75,12 @@ impl OutputFolder {
         let opened = Self::open_shared(&self.file(name))?;
         remove_abandoned(&opened.path);
         Ok(opened)
+    }
+
+    /// Whether there is nothing in it but what goes away with the run.
+    fn is_bare(&self) -> bool {
+        let own = |entry: &std::fs::DirEntry| [LOCK, UNFINISHED].iter().any(|name| entry.file_name() == *name);
+        std::fs::read_dir(&self.path).is_ok_and(|mut entries| entries.all(|entry| entry.is_ok_and(|entry| own(&entry))))
     }
 
     pub(crate) fn file(&self, name: &str) -> PathBuf {
@@ -87,7 +94,9 @@ impl OutputFolder {
 
 impl Drop for OutputFolder {
     fn drop(&mut self) {
-        if self.marked {
+        // What a failed run leaves must stay ours as well.
+        let said = self.marks.iter().any(|mark| self.file(mark).exists());
+        if !self.marks.is_empty() && (said || self.is_bare()) {
             let _ = std::fs::remove_file(self.file(UNFINISHED));
         }
         // A folder that holds its lock is not empty.

@@ -2,7 +2,6 @@
 
 use super::markup::{Markup, facts, paragraph, table};
 use super::page::Section;
-use crate::cohorts::TOO_FEW;
 use crate::failure::Failure;
 use crate::numbers::{count, short};
 use crate::text::{Tabular, name_of};
@@ -11,46 +10,67 @@ use coirl::evaluate::Predictions;
 use coirl::inspect::Support;
 use coirl::learn::Fitted;
 use coirl::model::{Cmdp, Context, StateId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// States that are listed.
 const MOST: usize = 10;
 
-fn paths(train: &Train) -> impl Iterator<Item = (&Context, &Trajectory)> {
-    train.demonstrations().iter().flat_map(|demonstration| {
+/// Every trajectory with its context and the number of its demonstration.
+fn paths(train: &Train) -> impl Iterator<Item = (usize, &Context, &Trajectory)> {
+    train.demonstrations().iter().enumerate().flat_map(|(i, demonstration)| {
         let paths: &[Trajectory] = match demonstration.evidence() {
             Evidence::Trajectories(paths) => paths,
             Evidence::FeatureExpectations(_) => &[],
         };
-        paths.iter().map(move |path| (demonstration.context(), path))
+        paths.iter().map(move |path| (i, demonstration.context(), path))
     })
+}
+
+/// Steps, and the demonstrations they are from.
+#[derive(Default)]
+struct Steps {
+    steps: usize,
+    demonstrations: BTreeSet<usize>,
+}
+
+impl Steps {
+    fn add(&mut self, demonstration: usize) {
+        self.steps += 1;
+        self.demonstrations.insert(demonstration);
+    }
 }
 
 /// The steps in a state, and how often which action was shown instead of which.
 #[derive(Default)]
 struct StateSteps {
-    steps: usize,
-    otherwise: BTreeMap<(usize, usize), usize>,
+    all: Steps,
+    otherwise: BTreeMap<(usize, usize), Steps>,
 }
 
 impl StateSteps {
     fn missed(&self) -> usize {
-        self.otherwise.values().sum()
+        self.otherwise.values().map(|own| own.steps).sum()
+    }
+
+    /// What was shown most often instead of which, among what at least `smallest` demonstrations show.
+    fn usual(&self, smallest: usize) -> Option<(usize, usize)> {
+        let told = self.otherwise.iter().filter(|(_, own)| own.demonstrations.len() >= smallest);
+        told.max_by(|a, b| a.1.steps.cmp(&b.1.steps).then(b.0.cmp(a.0))).map(|(pair, _)| *pair)
     }
 }
 
 /// How often the agent would have acted as it was shown, and the states in which it would most often not. Nothing where no single actions were seen.
 ///
-/// Of states with fewer than `smallest` demonstrations, and of actions shown in fewer, no counts are told.
+/// Only states in which at least `smallest` demonstrations show one action instead of another are listed.
 pub(crate) fn agreement(
     model: &Cmdp,
     fitted: &Fitted,
     train: &Train,
     smallest: usize,
 ) -> Result<Option<Section>, Failure> {
-    let contexts: Vec<Context> = paths(train).map(|(context, _)| context.clone()).collect();
-    let visits: Vec<&[StateId]> = paths(train).map(|(_, path)| &path.states[..path.actions.len()]).collect();
-    let taken: Vec<u32> = paths(train).flat_map(|(_, path)| path.actions.iter().map(|action| action.0)).collect();
+    let contexts: Vec<Context> = paths(train).map(|(_, context, _)| context.clone()).collect();
+    let visits: Vec<&[StateId]> = paths(train).map(|(_, _, path)| &path.states[..path.actions.len()]).collect();
+    let taken: Vec<u32> = paths(train).flat_map(|(_, _, path)| path.actions.iter().map(|action| action.0)).collect();
     if taken.is_empty() {
         return Ok(None);
     }
@@ -58,23 +78,22 @@ pub(crate) fn agreement(
     let n_actions = predictions.n_actions();
     let likeliest = |row: &[f64]| (1..row.len()).fold(0, |best, i| if row[i] > row[best] { i } else { best });
     let chosen: Vec<usize> = predictions.probabilities().chunks_exact(n_actions).map(likeliest).collect();
-    let states = visits.iter().flat_map(|states| states.iter());
+    let states =
+        paths(train).flat_map(|(i, _, path)| path.states[..path.actions.len()].iter().map(move |state| (i, state)));
     let mut of_states: BTreeMap<u32, StateSteps> = BTreeMap::new();
-    for (state, (&shown, &own)) in states.zip(taken.iter().zip(&chosen)) {
+    for ((demonstration, state), (&shown, &own)) in states.zip(taken.iter().zip(&chosen)) {
         let entry = of_states.entry(state.0).or_default();
-        entry.steps += 1;
+        entry.all.add(demonstration);
         if shown as usize != own {
-            *entry.otherwise.entry((shown as usize, own)).or_default() += 1;
+            entry.otherwise.entry((shown as usize, own)).or_default().add(demonstration);
         }
     }
     let mut order: Vec<(&u32, &StateSteps)> = of_states.iter().filter(|(_, entry)| entry.missed() > 0).collect();
     order.sort_by(|a, b| b.1.missed().cmp(&a.1.missed()).then(a.0.cmp(b.0)));
     let row = |(state, entry): &(&u32, &StateSteps)| {
-        let usual = entry.otherwise.iter().max_by(|a, b| a.1.cmp(b.1).then(b.0.cmp(a.0))).map(|(pair, _)| *pair);
-        let (shown, own) = usual.unwrap_or_default();
+        let (shown, own) = entry.usual(smallest)?;
         let name = |action: usize| name_of(&fitted.names.actions, action);
-        let told = |n: usize| if n < smallest { TOO_FEW.into() } else { count(n) };
-        vec![state.to_string(), told(entry.steps), told(entry.missed()), name(shown), name(own)]
+        Some(vec![state.to_string(), count(entry.all.steps), count(entry.missed()), name(shown), name(own)])
     };
     let differing: usize = of_states.values().map(StateSteps::missed).sum();
     let share = 100.0 * (1.0 - differing as f64 / taken.len() as f64);
@@ -85,7 +104,7 @@ pub(crate) fn agreement(
         count(of_states.len())
     );
     let header = ["state", "steps", "otherwise", "most often shown", "instead of"];
-    let rows: Vec<Vec<String>> = order.iter().take(MOST).map(row).collect();
+    let rows: Vec<Vec<String>> = order.iter().filter_map(row).take(MOST).collect();
     let listed = match rows.is_empty() {
         true => Markup::default(),
         false => table(&Tabular::new("Where the agent would most often have done something else", &header, rows)),

@@ -76,16 +76,13 @@ fn contradictions(
     }
     if let Some((stay, other, last)) = example {
         let message = format!(
-            "{} contradicts itself within {torn} of {} stays (stay {}: {} in row {}, {} in row {}); the last row of a stay counts",
+            "{} contradicts itself within {torn} of {} stays; the last row of a stay counts",
             outcome.column,
-            parts.all().count(),
-            table.stays.name(stay),
-            column[other as usize],
-            other + 1,
-            column[last as usize],
-            last + 1
+            parts.all().count()
         );
-        findings.push(warning("outcome-contradicts", message));
+        let said = |row: u32| format!("{} in row {}", column[row as usize], row + 1);
+        let place = format!("stay {}: {}, {}", table.stays.name(stay), said(other), said(last));
+        findings.push(warning("outcome-contradicts", message).with_example(place));
     }
 }
 

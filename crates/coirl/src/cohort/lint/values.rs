@@ -42,10 +42,10 @@ pub(super) fn values(table: &Table, spec: &Spec, parts: &Parts, findings: &mut V
         }
         for (value, times) in far_out(&known, spec.action.doses.iter().any(|dose| dose == name)) {
             let message = format!(
-                "{name} is {value} in {times} rows, far from all other values: a code for \"not measured\"? List it as missing under [table], \
+                "{name} has a value far from all others: a code for \"not measured\"? List it as missing under [table], \
                  or give {name} a range under [cohort.plausible]"
             );
-            findings.push(warning("sentinel-value", message));
+            findings.push(warning("sentinel-value", message).with_example(format!("{value} in {times} rows")));
         }
     }
     Ok(())
