@@ -293,7 +293,8 @@ impl<S> Driver<'_, '_, S> {
                         history: history.clone(),
                         state: kept(&state)?,
                         patience: patience.clone(),
-                        ended: status,
+                        // The number of steps is the caller's to raise when the run goes on.
+                        ended: status.filter(|status| *status != Status::StepLimit),
                     })
                 },
             };
