@@ -133,6 +133,8 @@ pub struct Kernel {
     probabilities: Vec<f64>,
     /// The probabilities rounded to single precision, made when first asked for.
     single_precision: OnceLock<Vec<f32>>,
+    /// The states that no action ever leaves, found when first asked for.
+    absorbing: OnceLock<Vec<u32>>,
 }
 
 impl PartialEq for Kernel {
@@ -204,7 +206,7 @@ impl Kernel {
 
     pub(crate) fn from_layout(layout: Arc<Layout>, probabilities: Vec<f64>) -> Self {
         debug_assert_eq!(layout.next.len(), probabilities.len());
-        Self { layout, probabilities, single_precision: OnceLock::new() }
+        Self { layout, probabilities, single_precision: OnceLock::new(), absorbing: OnceLock::new() }
     }
 
     pub(crate) fn layout(&self) -> &Arc<Layout> {
@@ -213,9 +215,13 @@ impl Kernel {
 
     /// States that no action ever leaves.
     pub(crate) fn absorbing(&self) -> impl Iterator<Item = usize> + '_ {
-        let stays = |s: usize, row: u32| self.row(row as usize).0.iter().all(|&next| next as usize == s);
-        let rows = &self.layout.state_rows;
-        (0..self.n_states()).filter(move |&s| (rows[s]..rows[s + 1]).all(|row| stays(s, row)))
+        let found = self.absorbing.get_or_init(|| {
+            let stays = |s: u32, row: u32| self.row(row as usize).0.iter().all(|&next| next == s);
+            let rows = &self.layout.state_rows;
+            let absorbs = |&s: &u32| (rows[s as usize]..rows[s as usize + 1]).all(|row| stays(s, row));
+            (0..self.n_states() as u32).filter(absorbs).collect()
+        });
+        found.iter().map(|&s| s as usize)
     }
 
     /// The admissible pairs.

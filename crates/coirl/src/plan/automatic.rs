@@ -175,8 +175,9 @@ fn approach(
         }
         let floor = 2.0 * f64::from(f32::EPSILON) * f64::from(size);
         slow_sweeps = if rate > SLOW { slow_sweeps + 1 } else { 0 };
-        // Half the tolerance, so that the double-precision backup that follows does not miss it by a hair.
-        if span <= (tolerance * inverse).max(floor) || slow_sweeps == 2 || !span.is_finite() {
+        // The double-precision backup that follows changes by less again, at the rate of the sweeps; it should not miss its goal by a hair.
+        let next_span = span * known_rate.unwrap_or(1.0);
+        if next_span <= 1.4 * tolerance * inverse || span <= floor || slow_sweeps == 2 || !span.is_finite() {
             break;
         }
     }

@@ -4,6 +4,7 @@
 
 use super::candidates::Candidates;
 use super::linear::Scratch;
+use super::occupancies::LaneBuffers;
 use super::sweep::PolicyMatrix;
 use std::cell::RefCell;
 use std::thread::LocalKey;
@@ -41,6 +42,7 @@ pub(super) struct OccupancyBuffers {
     /// The place of each state among those visited.
     pub(super) local: Vec<u32>,
     pub(super) rows: Vec<u32>,
+    pub(super) lanes: LaneBuffers,
 }
 
 thread_local! {

@@ -17,8 +17,8 @@ use crate::error::{Error, Result, check_finite, check_length, check_room};
 use crate::model::{Criterion, Features, Mdp, Pairs, Reward};
 
 /// Relative tolerances from which single precision is good enough for an occupancy, and kernels for which it pays.
-const SINGLE_PRECISION_TOLERANCE: f64 = 1e-6;
-const SINGLE_PRECISION_ENTRIES: usize = 50_000;
+pub(super) const SINGLE_PRECISION_TOLERANCE: f64 = 1e-6;
+pub(super) const SINGLE_PRECISION_ENTRIES: usize = 50_000;
 
 /// How often a policy visits each pair: Σ γᵗ P(s_t, a_t) from the start distribution; for the average-reward criterion the
 /// long-run shares. Under discount one the visits to absorbing states are counted once.
@@ -237,7 +237,7 @@ fn occupancy_in(
     let kernel = mdp.kernel();
     let initial = mdp.initial();
     let mut states: Vec<u32> = (0..initial.len() as u32).filter(|&s| initial[s as usize] != 0.0).collect();
-    let OccupancyBuffers { krylov, matrix, single, local, rows } = buffers;
+    let OccupancyBuffers { krylov, matrix, single, local, rows, .. } = buffers;
     local.clear();
     local.resize(initial.len(), UNSEEN);
     states.iter().enumerate().for_each(|(i, &s)| local[s as usize] = i as u32);

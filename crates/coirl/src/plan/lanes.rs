@@ -353,3 +353,160 @@ fn reward_body<const L: usize>(features: &[f64], weights: &[[f64; L]], out: &mut
         sums.0 = total;
     }
 }
+
+/// Where a target state is entered from: one entry of the kernel, seen from its end.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Arrival {
+    /// The state that is left and which of its rows leads here: the state's number, shifted by a number of bits that hold the row's.
+    pub(crate) code: u32,
+    pub(crate) p: f32,
+}
+
+/// One step of the distributions of many policies over one kernel, each a lane.
+pub(crate) struct LanePull<'a, const L: usize> {
+    /// The arrivals at state `s` are `start[s]..start[s + 1]`.
+    pub(crate) start: &'a [usize],
+    pub(crate) arrivals: &'a [Arrival],
+    /// Bits of a code that number the row.
+    pub(crate) row_bits: u32,
+    /// By code; bit `l` tells whether the policy of lane `l` takes that row.
+    pub(crate) masks: &'a [u32],
+    pub(crate) gamma: f32,
+    pub(crate) x: &'a [Lanes<f32, L>],
+    pub(crate) out: &'a mut [Lanes<f32, L>],
+}
+
+/// `out = γ Pᵀ x` for every lane with the rows that its policy takes; returns ‖out − γ x‖₁.
+///
+/// Pulling reads each source once per entry and writes each target once; pushing would read and write targets all over.
+pub(crate) fn pull_lanes<const L: usize>(simd: Simd, pull: LanePull<'_, L>) -> [f32; L] {
+    const { assert!(L <= 32, "a mask has 32 bits") };
+    assert!(pull.start.len() == pull.out.len() + 1 && pull.x.len() == pull.out.len());
+    match simd.resolve() {
+        // SAFETY: `resolve` names an instruction set only where the processor has it.
+        #[cfg(target_arch = "x86_64")]
+        Simd::Avx512 => unsafe { pull_avx512(pull) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Simd::Avx2 => unsafe { pull_avx2(pull) },
+        _ => pull_body(pull),
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+fn pull_avx512<const L: usize>(pull: LanePull<'_, L>) -> [f32; L] {
+    pull_body(pull)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn pull_avx2<const L: usize>(pull: LanePull<'_, L>) -> [f32; L] {
+    pull_body(pull)
+}
+
+#[inline(always)]
+fn pull_body<const L: usize>(pull: LanePull<'_, L>) -> [f32; L] {
+    let LanePull { start, arrivals, row_bits, masks, gamma, x, out } = pull;
+    let mut defect = [0.0_f32; L];
+    for s in 0..x.len() {
+        let (mut even, mut odd) = ([0.0_f32; L], [0.0_f32; L]);
+        let mut pairs = arrivals[start[s]..start[s + 1]].chunks_exact(2);
+        for pair in &mut pairs {
+            let (first, second) = (arriving(&pair[0], row_bits, masks, x), arriving(&pair[1], row_bits, masks, x));
+            even = std::array::from_fn(|l| even[l] + first[l]);
+            odd = std::array::from_fn(|l| odd[l] + second[l]);
+        }
+        for last in pairs.remainder() {
+            let last = arriving(last, row_bits, masks, x);
+            even = std::array::from_fn(|l| even[l] + last[l]);
+        }
+        let old = x[s].0;
+        let new: [f32; L] = std::array::from_fn(|l| gamma * (even[l] + odd[l]));
+        defect = std::array::from_fn(|l| defect[l] + (new[l] - gamma * old[l]).abs());
+        out[s].0 = new;
+    }
+    defect
+}
+
+#[inline(always)]
+fn arriving<const L: usize>(arrival: &Arrival, row_bits: u32, masks: &[u32], x: &[Lanes<f32, L>]) -> [f32; L] {
+    let mask = masks[arrival.code as usize];
+    let x = &x[(arrival.code >> row_bits) as usize].0;
+    // Without branches: a mask's bit becomes a whole lane of bits.
+    let keep: [u32; L] = std::array::from_fn(|l| ((mask << (31 - l)) as i32 >> 31) as u32);
+    std::array::from_fn(|l| f32::from_bits((arrival.p * x[l]).to_bits() & keep[l]))
+}
+
+/// Sums of features over states, weighted by two vectors of lanes.
+pub(crate) struct LaneContraction<'a, const L: usize> {
+    /// Dense rows of the features of all states.
+    pub(crate) features: &'a [f64],
+    pub(crate) n_features: usize,
+    /// The states that the lanes are about.
+    pub(crate) states: &'a [u32],
+    pub(crate) a: &'a [Lanes<f32, L>],
+    pub(crate) b: &'a [Lanes<f32, L>],
+    pub(crate) scale: f64,
+}
+
+/// Σ_s (a[s] + scale · b[s]) φ_j(s) for every feature and lane.
+pub(crate) fn contract_lanes<const L: usize>(simd: Simd, sums: LaneContraction<'_, L>) -> Vec<[f64; L]> {
+    match simd.resolve() {
+        // SAFETY: `resolve` names an instruction set only where the processor has it.
+        #[cfg(target_arch = "x86_64")]
+        Simd::Avx512 => unsafe { contract_avx512(sums) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Simd::Avx2 => unsafe { contract_avx2(sums) },
+        _ => contract_body(sums),
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+fn contract_avx512<const L: usize>(sums: LaneContraction<'_, L>) -> Vec<[f64; L]> {
+    contract_body(sums)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn contract_avx2<const L: usize>(sums: LaneContraction<'_, L>) -> Vec<[f64; L]> {
+    contract_body(sums)
+}
+
+#[inline(always)]
+fn contract_body<const L: usize>(sums: LaneContraction<'_, L>) -> Vec<[f64; L]> {
+    let LaneContraction { features, n_features, states, a, b, scale } = sums;
+    let mut weights = Vec::with_capacity(states.len());
+    for (a, b) in a.iter().zip(b) {
+        let weight: [f64; L] = std::array::from_fn(|l| f64::from(a.0[l]) + scale * f64::from(b.0[l]));
+        weights.push(Lanes(weight));
+    }
+    let mut totals = Vec::with_capacity(n_features);
+    while totals.len() + 4 <= n_features {
+        // Each sum a value of its own, to stay in registers while the states go by.
+        let [mut first, mut second, mut third, mut fourth] = [[0.0; L]; 4];
+        for (&s, weight) in states.iter().zip(&weights) {
+            let row = &features[s as usize * n_features + totals.len()..][..4];
+            first = plus_scaled(first, row[0], &weight.0);
+            second = plus_scaled(second, row[1], &weight.0);
+            third = plus_scaled(third, row[2], &weight.0);
+            fourth = plus_scaled(fourth, row[3], &weight.0);
+        }
+        totals.extend([first, second, third, fourth]);
+    }
+    while totals.len() < n_features {
+        let mut sum = [0.0; L];
+        for (&s, weight) in states.iter().zip(&weights) {
+            sum = plus_scaled(sum, features[s as usize * n_features + totals.len()], &weight.0);
+        }
+        totals.push(sum);
+    }
+    totals
+}
+
+#[inline(always)]
+fn plus_scaled<const L: usize>(sum: [f64; L], x: f64, weight: &[f64; L]) -> [f64; L] {
+    std::array::from_fn(|l| sum[l] + x * weight[l])
+}

@@ -21,7 +21,7 @@ pub(crate) struct Solved {
 pub(crate) const ROUNDING: f64 = 16.0 * f64::EPSILON;
 
 /// A sweep that leaves more than this share of the span is slower than a Krylov step.
-const SLOW_SWEEP: f64 = 0.6;
+pub(super) const SLOW_SWEEP: f64 = 0.6;
 
 /// LU is tried only where its fill-in cannot run away: moderate size, or rows of a few entries.
 const LU_MAX_STATES: usize = 4_000;

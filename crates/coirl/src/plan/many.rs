@@ -5,12 +5,14 @@
 //! handed to the planner for one reward, from where the block got to. Blocks are cut by index and run in parallel, so the
 //! results do not depend on the number of threads. Rewards that share a policy share its feature expectations.
 
+use super::buffers::with_occupancy_buffers;
 use super::certificate::{Certificate, Horizon, Status};
-use super::evaluate::{self, chosen_feature_expectations};
+use super::evaluate::{self, SINGLE_PRECISION_ENTRIES, SINGLE_PRECISION_TOLERANCE, chosen_feature_expectations};
 use super::exact::TIE_TOLERANCE;
 use super::lanes::{LaneBackup, LaneChange, LaneChoice, Lanes, PairReward, choose_lanes, improve_lanes, reward_lanes};
 use super::linear::ROUNDING;
-use super::planner::{Accuracy, Method, Plan, Planner, Start, start_value};
+use super::occupancies::{Arrivals, LANES};
+use super::planner::{Accuracy, Method, Plan, Planner, Start, change_within, start_value};
 use super::policy::{Policy, pairs_of};
 use super::real::Real;
 use crate::error::{Error, Result, check_finite};
@@ -116,6 +118,8 @@ struct Many<'a, 'm> {
     in_blocks: bool,
     /// How well occupancies are computed, relative to their size: as well as the values they belong to.
     occupancy_tolerance: f64,
+    /// Where feature expectations are computed many policies at a time.
+    arrivals: Option<Arrivals>,
     cache: PolicyCache,
 }
 
@@ -148,7 +152,12 @@ impl<'a, 'm> Many<'a, 'm> {
             Accuracy::Exact => ROUNDING,
             Accuracy::Tolerance(tolerance) => (tolerance / mdp.features().max_abs().max(1.0)).clamp(ROUNDING, 1e-3),
         };
-        Self { planner, mdp, options, in_blocks, occupancy_tolerance, cache: PolicyCache::default() }
+        let in_lanes = options.feature_expectations
+            && matches!(mdp.criterion(), Criterion::Discounted { .. })
+            && occupancy_tolerance >= SINGLE_PRECISION_TOLERANCE
+            && mdp.kernel().n_entries() >= SINGLE_PRECISION_ENTRIES;
+        let arrivals = in_lanes.then(|| Arrivals::new(mdp)).flatten();
+        Self { planner, mdp, options, in_blocks, occupancy_tolerance, arrivals, cache: PolicyCache::default() }
     }
 
     fn plan_block(&self, first: usize, weights: &[f64]) -> Result<Vec<PlannedReward>> {
@@ -169,10 +178,9 @@ impl<'a, 'm> Many<'a, 'm> {
                 self.finish_half(first, half, weights, &reward, &start, &mut results, &mut policies)?;
             }
         }
-        if self.options.feature_expectations {
-            for (result, chosen) in results.iter_mut().zip(&policies) {
-                result.feature_expectations = self.expectations(chosen)?;
-            }
+        let policies: Vec<&[u32]> = policies.iter().map(|chosen| &chosen[..]).collect();
+        for (result, mu) in results.iter_mut().zip(self.expectations(&policies)?) {
+            result.feature_expectations = mu;
         }
         Ok(results)
     }
@@ -246,7 +254,9 @@ impl<'a, 'm> Many<'a, 'm> {
         let mut shift = [0.0_f32; BLOCK];
         let goal: [f64; BLOCK] = std::array::from_fn(|l| match self.planner.accuracy {
             Accuracy::Exact => 0.0,
-            Accuracy::Tolerance(tolerance) if reward.scale[l] > 0.0 => tolerance / reward.scale[l],
+            Accuracy::Tolerance(tolerance) if reward.scale[l] > 0.0 => {
+                change_within(tolerance, gamma) / reward.scale[l]
+            }
             Accuracy::Tolerance(_) => f64::INFINITY,
         });
         let mut pace = Pace::new();
@@ -307,7 +317,7 @@ impl<'a, 'm> Many<'a, 'm> {
             .collect();
         let goal: [f64; HALF] = match self.planner.accuracy {
             Accuracy::Exact => scale.map(|x| 0.5 * EXACT_SPAN * x),
-            Accuracy::Tolerance(tolerance) => [tolerance; HALF],
+            Accuracy::Tolerance(tolerance) => [change_within(tolerance, gamma); HALF],
         };
         let pair_reward = match reward.per_row {
             false => PairReward::State(&reward.full[half]),
@@ -419,7 +429,7 @@ impl<'a, 'm> Many<'a, 'm> {
             values,
             Certificate {
                 status: if exact { Status::Exact } else { Status::Converged },
-                residual: 0.5 * backup.span(),
+                residual: 0.5 * backup.span() * if exact { 1.0 } else { gamma },
                 suboptimality_bound: Horizon::Discount(gamma).suboptimality(backup, own, choice.gap[l], rounding),
                 value_error_bound: choice.gap[l]
                     + (gamma * off_centre + rounding) / (1.0 - gamma)
@@ -435,7 +445,7 @@ impl<'a, 'm> Many<'a, 'm> {
         let mut result = self.planned(index, self.planner.plan(self.mdp, &reward)?);
         result.feature_expectations = match (&result.policy, self.mdp.criterion()) {
             (Policy::Stationary(actions), Criterion::Discounted { .. } | Criterion::TotalReward) => {
-                self.expectations(&pairs_of(self.mdp.pairs(), actions)?)?
+                self.expectations(&[&pairs_of(self.mdp.pairs(), actions)?])?.pop().flatten()
             }
             _ if self.options.feature_expectations => Some(evaluate::feature_expectations(self.mdp, &result.policy)?),
             _ => None,
@@ -450,17 +460,37 @@ impl<'a, 'm> Many<'a, 'm> {
         PlannedReward { index, policy, value, values, feature_expectations: None, certificate }
     }
 
-    /// μ of a policy, from the cache where another reward had the same.
-    fn expectations(&self, chosen: &[u32]) -> Result<Option<Vec<f64>>> {
+    /// μ of each policy of a block, from the cache where another reward had the same. What a policy gets does not depend on the others.
+    fn expectations(&self, policies: &[&[u32]]) -> Result<Vec<Option<Vec<f64>>>> {
         if !self.options.feature_expectations {
-            return Ok(None);
+            return Ok(vec![None; policies.len()]);
         }
-        if let Some(known) = self.cache.get(chosen) {
-            return Ok(Some(known.to_vec()));
+        let known = |chosen: &[u32]| self.cache.get(chosen).map(|mu| mu.to_vec());
+        let mut found: Vec<Option<Vec<f64>>> = policies.iter().map(|chosen| known(chosen)).collect();
+        if let Some(arrivals) = &self.arrivals {
+            let missing: Vec<usize> = (0..policies.len()).filter(|&i| found[i].is_none()).collect();
+            for lanes in missing.chunks(LANES) {
+                let open: Vec<&[u32]> = lanes.iter().map(|&i| policies[i]).collect();
+                let mu = with_occupancy_buffers(self.mdp.kernel().n_entries(), |buffers| {
+                    let (simd, tolerance) = (self.planner.simd, self.occupancy_tolerance);
+                    arrivals.feature_expectations(simd, self.mdp, &open, tolerance, &mut buffers.lanes)
+                });
+                for (&i, mu) in lanes.iter().zip(mu) {
+                    mu.iter().for_each(|mu| self.cache.put(policies[i], mu));
+                    found[i] = mu;
+                }
+            }
         }
-        let mu = chosen_feature_expectations(self.mdp, chosen, self.occupancy_tolerance)?;
-        self.cache.put(chosen, &mu);
-        Ok(Some(mu))
+        for (chosen, mu) in policies.iter().zip(&mut found).filter(|(_, mu)| mu.is_none()) {
+            // Another of this block may have had the same policy.
+            *mu = known(chosen);
+            if mu.is_none() {
+                let computed = chosen_feature_expectations(self.mdp, chosen, self.occupancy_tolerance)?;
+                self.cache.put(chosen, &computed);
+                *mu = Some(computed);
+            }
+        }
+        Ok(found)
     }
 }
 

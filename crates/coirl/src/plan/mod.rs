@@ -18,6 +18,7 @@ mod lanes;
 mod linear;
 mod many;
 mod memory;
+mod occupancies;
 mod planner;
 mod policy;
 mod problem;

@@ -131,7 +131,7 @@ impl Planner {
         };
         let tolerance = match self.accuracy {
             Accuracy::Exact => EXACT_START * problem.reward.max_abs(),
-            Accuracy::Tolerance(tolerance) => tolerance,
+            Accuracy::Tolerance(tolerance) => change_within(tolerance, problem.gamma),
         };
         let reached = iterate(&problem, self.method, values, tolerance, self.limits);
         let near = reached.converged || reached.stalled || self.method == Method::PolicyIteration;
@@ -151,8 +151,8 @@ impl Planner {
             let shift = gamma * change.mid() / (1.0 - gamma);
             values.iter_mut().for_each(|v| *v += shift);
             value_error += f64::EPSILON * (shift.abs() + sup_norm(&values));
-            value_change.lo = -0.5 * change.span();
-            value_change.hi = 0.5 * change.span();
+            value_change.lo = -0.5 * gamma * change.span();
+            value_change.hi = 0.5 * gamma * change.span();
         }
         let policy = Policy::from_pairs(mdp.pairs(), &first_best_pairs(&problem, &reached.choice));
         Ok(Plan {
@@ -182,6 +182,11 @@ impl Planner {
         }
         Ok(())
     }
+}
+
+/// Half the span of the change by a backup that leaves backed-up values, shifted, with a residual of `tolerance`: theirs is smaller by γ.
+pub(super) fn change_within(tolerance: f64, gamma: f64) -> f64 {
+    if gamma < 1.0 { tolerance / gamma } else { tolerance }
 }
 
 /// Residual, relative to the reward, at which exact planning turns from sweeps to exact evaluation.
