@@ -7,6 +7,7 @@
 
 use super::real::Real;
 use super::sweep::Numbers;
+use std::ops::Range;
 
 /// Packing pays when it leaves at most this share of the rows.
 const WORTH_PACKING: f64 = 0.8;
@@ -14,27 +15,29 @@ const WORTH_PACKING: f64 = 0.8;
 /// Rows per state from which on there is hardly anything left to drop.
 const FEW_ROWS: f64 = 1.1;
 
+/// Entries that are copied at a stroke where a row has no more: a copy of known length is a few instructions.
+const STROKE: usize = 16;
+
 /// A selection of the rows of a kernel, packed together; the empty selection stands for all of them.
 #[derive(Debug, Default)]
 pub(super) struct Candidates<T> {
     state_rows: Vec<u32>,
     row_start: Vec<usize>,
+    /// The entries, of which there are `n_entries`; what lies behind them is left over.
     next: Vec<u32>,
     p: Vec<T>,
+    n_entries: usize,
     /// Per row, where rewards depend on it.
     reward: Vec<T>,
-    /// Which rows to keep, while a selection is made.
-    keep: Vec<bool>,
+    /// Which of the present rows to keep and where those of each state end, while a selection is made.
+    kept: Vec<u32>,
+    kept_until: Vec<u32>,
 }
 
 impl<T: Real> Candidates<T> {
     /// Forgets the selection: every row is a candidate.
     pub(super) fn reset(&mut self) {
         self.state_rows.clear();
-        self.row_start.clear();
-        self.next.clear();
-        self.p.clear();
-        self.reward.clear();
     }
 
     /// Whether every row is a candidate.
@@ -50,8 +53,8 @@ impl<T: Real> Candidates<T> {
         Numbers {
             state_rows: &self.state_rows,
             row_start: &self.row_start,
-            next: &self.next,
-            p: &self.p,
+            next: &self.next[..self.n_entries],
+            p: &self.p[..self.n_entries],
             reward: if all.reward_per_row { &self.reward } else { all.reward },
             ..all
         }
@@ -59,72 +62,111 @@ impl<T: Real> Candidates<T> {
 
     /// Keeps the rows whose `q` is within `margin` of the `best` of their state, if that is worth the copy.
     pub(super) fn drop_beyond(&mut self, margin: T, all: Numbers<'_, T>, q: &[T], best: &[T]) {
-        let state_rows = if self.is_all() { all.state_rows } else { &self.state_rows };
-        if q.len() as f64 <= FEW_ROWS * (state_rows.len() - 1) as f64 {
+        let n_states = best.len();
+        if q.len() as f64 <= FEW_ROWS * n_states as f64 {
             return;
         }
-        let mut keep = std::mem::take(&mut self.keep);
-        keep.clear();
+        let state_rows = if self.is_all() { all.state_rows } else { &self.state_rows };
+        self.kept.resize(q.len(), 0);
+        self.kept_until.clear();
+        // Every row is written down and stays where it is to be kept: which that are cannot be predicted.
+        let mut n_kept = 0;
         for (rows, &best) in state_rows.windows(2).zip(best) {
             let bar = best - margin;
-            keep.extend(q[rows[0] as usize..rows[1] as usize].iter().map(|&x| x >= bar));
+            for row in rows[0]..rows[1] {
+                self.kept[n_kept] = row;
+                n_kept += usize::from(q[row as usize] >= bar);
+            }
+            self.kept_until.push(n_kept as u32);
         }
-        let kept = keep.iter().map(|&kept| usize::from(kept)).sum::<usize>();
-        if kept as f64 <= WORTH_PACKING * q.len() as f64 {
-            if self.is_all() { self.select(all, &keep, kept) } else { self.narrow(&keep) }
+        if n_kept as f64 <= WORTH_PACKING * q.len() as f64 {
+            self.kept.truncate(n_kept);
+            if self.is_all() {
+                self.select(all)
+            } else {
+                self.narrow()
+            }
+            self.state_rows.clear();
+            self.state_rows.push(0);
+            self.state_rows.extend_from_slice(&self.kept_until);
         }
-        self.keep = keep;
     }
 
     /// Copies the kept rows out of the kernel.
-    fn select(&mut self, all: Numbers<'_, T>, keep: &[bool], kept: usize) {
-        let share = all.next.len() * kept / keep.len();
-        let n_entries = (share + share / 16).min(all.next.len());
-        self.next.reserve_exact(n_entries);
-        self.p.reserve_exact(n_entries);
-        self.row_start.reserve_exact(kept + 1);
-        self.state_rows.reserve_exact(all.state_rows.len());
-        self.state_rows.push(0);
+    fn select(&mut self, all: Numbers<'_, T>) {
+        self.row_start.clear();
         self.row_start.push(0);
-        for rows in all.state_rows.windows(2).map(|w| w[0] as usize..w[1] as usize) {
-            for row in rows.filter(|&row| keep[row]) {
-                let entries = all.row_start[row]..all.row_start[row + 1];
-                self.next.extend_from_slice(&all.next[entries.clone()]);
-                self.p.extend_from_slice(&all.p[entries]);
-                self.row_start.push(self.next.len());
-                if all.reward_per_row {
-                    self.reward.push(all.reward[row]);
-                }
-            }
-            self.state_rows.push(self.row_start.len() as u32 - 1);
+        let mut end = 0;
+        self.row_start.extend(self.kept.iter().map(|&row| {
+            end += all.row_start[row as usize + 1] - all.row_start[row as usize];
+            end
+        }));
+        self.n_entries = end;
+        if self.next.len() < end + STROKE {
+            // Exactly: of memory of this size every page counts.
+            self.next.reserve_exact(end + STROKE - self.next.len());
+            self.next.resize(end + STROKE, 0);
+            self.p.reserve_exact(end + STROKE - self.p.len());
+            self.p.resize(end + STROKE, T::ZERO);
+        }
+        for (&row, &to) in self.kept.iter().zip(&self.row_start) {
+            let entries = all.row_start[row as usize]..all.row_start[row as usize + 1];
+            copy_row(&mut self.next, to, all.next, entries.clone());
+            copy_row(&mut self.p, to, all.p, entries);
+        }
+        self.reward.clear();
+        if all.reward_per_row {
+            self.reward.extend(self.kept.iter().map(|&row| all.reward[row as usize]));
         }
     }
 
     /// Drops more rows; what stays moves towards the front, in place.
-    fn narrow(&mut self, keep: &[bool]) {
-        let (mut row_to, mut entry_to) = (0, 0);
-        for s in 0..self.state_rows.len() - 1 {
-            let rows = self.state_rows[s] as usize..self.state_rows[s + 1] as usize;
-            self.state_rows[s] = row_to as u32;
-            for row in rows.filter(|&row| keep[row]) {
-                let (from, to) = (self.row_start[row], self.row_start[row + 1]);
-                self.next.copy_within(from..to, entry_to);
-                self.p.copy_within(from..to, entry_to);
-                self.row_start[row_to] = entry_to;
-                if !self.reward.is_empty() {
-                    self.reward[row_to] = self.reward[row];
-                }
-                entry_to += to - from;
-                row_to += 1;
+    fn narrow(&mut self) {
+        let mut end = 0;
+        for (to, &row) in self.kept.iter().enumerate() {
+            let entries = self.row_start[row as usize]..self.row_start[row as usize + 1];
+            move_row(&mut self.next, end, entries.clone());
+            move_row(&mut self.p, end, entries.clone());
+            self.row_start[to] = end;
+            if !self.reward.is_empty() {
+                self.reward[to] = self.reward[row as usize];
             }
+            end += entries.len();
         }
-        if let Some(last) = self.state_rows.last_mut() {
-            *last = row_to as u32;
-        }
-        self.row_start.truncate(row_to + 1);
-        self.row_start[row_to] = entry_to;
-        self.next.truncate(entry_to);
-        self.p.truncate(entry_to);
-        self.reward.truncate(row_to);
+        self.row_start.truncate(self.kept.len() + 1);
+        self.row_start[self.kept.len()] = end;
+        self.n_entries = end;
+        self.reward.truncate(self.kept.len());
     }
+}
+
+/// Copies a part of `from` to `at`; what follows there is written next.
+#[inline]
+fn copy_row<T: Copy>(to: &mut [T], at: usize, from: &[T], part: Range<usize>) {
+    let length = part.len();
+    match (to[at..].first_chunk_mut::<STROKE>(), from[part.start..].first_chunk::<STROKE>()) {
+        (Some(to), Some(from)) if length <= STROKE => *to = *from,
+        _ => copy_long(&mut to[at..at + length], &from[part]),
+    }
+}
+
+/// Moves a part to the front, to `at`; a whole stroke of it where that does not reach what is still to be moved.
+#[inline]
+fn move_row<T: Copy>(all: &mut [T], at: usize, part: Range<usize>) {
+    let (front, back) = all.split_at_mut(part.start);
+    match (front[at..].first_chunk_mut::<STROKE>(), back.first_chunk::<STROKE>()) {
+        (Some(to), Some(from)) if part.len() <= STROKE => *to = *from,
+        _ => move_long(all, at, part),
+    }
+}
+
+// Apart, because a compiler that sees both ways makes one copy of unknown length of them.
+#[inline(never)]
+fn copy_long<T: Copy>(to: &mut [T], from: &[T]) {
+    to.copy_from_slice(from);
+}
+
+#[inline(never)]
+fn move_long<T: Copy>(all: &mut [T], at: usize, part: Range<usize>) {
+    all.copy_within(part, at);
 }

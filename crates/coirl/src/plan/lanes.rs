@@ -478,35 +478,53 @@ fn contract_avx2<const L: usize>(sums: LaneContraction<'_, L>) -> Vec<[f64; L]> 
 #[inline(always)]
 fn contract_body<const L: usize>(sums: LaneContraction<'_, L>) -> Vec<[f64; L]> {
     let LaneContraction { features, n_features, states, a, b, scale } = sums;
-    let mut weights = Vec::with_capacity(states.len());
-    for (a, b) in a.iter().zip(b) {
-        let weight: [f64; L] = std::array::from_fn(|l| f64::from(a.0[l]) + scale * f64::from(b.0[l]));
-        weights.push(Lanes(weight));
-    }
-    let mut totals = Vec::with_capacity(n_features);
-    while totals.len() + 4 <= n_features {
-        // Each sum a value of its own, to stay in registers while the states go by.
-        let [mut first, mut second, mut third, mut fourth] = [[0.0; L]; 4];
-        for (&s, weight) in states.iter().zip(&weights) {
-            let row = &features[s as usize * n_features + totals.len()..][..4];
-            first = plus_scaled(first, row[0], &weight.0);
-            second = plus_scaled(second, row[1], &weight.0);
-            third = plus_scaled(third, row[2], &weight.0);
-            fourth = plus_scaled(fourth, row[3], &weight.0);
+    let mut totals = vec![[0.0; L]; n_features];
+    // As many lanes at a time as a register holds.
+    for part in 0..L.div_ceil(8) {
+        let mut weights = Vec::with_capacity(states.len());
+        for (a, b) in a.iter().zip(b) {
+            let weight = |l: usize| f64::from(a.0[part * 8 + l]) + scale * f64::from(b.0[part * 8 + l]);
+            weights.push(Lanes::<f64, 8>(std::array::from_fn(weight)));
         }
-        totals.extend([first, second, third, fourth]);
-    }
-    while totals.len() < n_features {
-        let mut sum = [0.0; L];
-        for (&s, weight) in states.iter().zip(&weights) {
-            sum = plus_scaled(sum, features[s as usize * n_features + totals.len()], &weight.0);
+        let mut done = 0;
+        while done < n_features {
+            let sums = match n_features - done {
+                ..4 => weighted_sums::<1>(&features[done..], n_features, states, &weights).to_vec(),
+                _ => weighted_sums::<4>(&features[done..], n_features, states, &weights).to_vec(),
+            };
+            for sum in sums {
+                totals[done][part * 8..][..8].copy_from_slice(&sum);
+                done += 1;
+            }
         }
-        totals.push(sum);
     }
     totals
 }
 
+/// Σ_s weight(s) φ_j(s) of the first `J` features, at most four.
 #[inline(always)]
-fn plus_scaled<const L: usize>(sum: [f64; L], x: f64, weight: &[f64; L]) -> [f64; L] {
+fn weighted_sums<const J: usize>(
+    features: &[f64],
+    n_features: usize,
+    states: &[u32],
+    weights: &[Lanes<f64, 8>],
+) -> [[f64; 8]; J] {
+    // Each sum a value of its own, to stay in a register while the states go by.
+    let [mut first, mut second, mut third, mut fourth] = [[0.0; 8]; 4];
+    for (&s, weight) in states.iter().zip(weights) {
+        let row = &features[s as usize * n_features..][..J];
+        first = plus_scaled(first, row[0], &weight.0);
+        if J > 1 {
+            second = plus_scaled(second, row[1], &weight.0);
+            third = plus_scaled(third, row[2], &weight.0);
+            fourth = plus_scaled(fourth, row[3], &weight.0);
+        }
+    }
+    let sums = [first, second, third, fourth];
+    std::array::from_fn(|j| sums[j])
+}
+
+#[inline(always)]
+fn plus_scaled(sum: [f64; 8], x: f64, weight: &[f64; 8]) -> [f64; 8] {
     std::array::from_fn(|l| sum[l] + x * weight[l])
 }
