@@ -28,7 +28,7 @@ const PATIENT_BACKUPS: f64 = 200.0;
 const PATIENT_SWEEPS: usize = 8;
 /// Share of the worst-case margin within which rows are kept. A q averages the error of its successors, so the worst case is
 /// far off; what is dropped wrongly comes back with the next backup over all rows.
-const CAUTION: f64 = 0.25;
+const CAUTION: f64 = 0.2;
 /// Evaluations without progress after which policies are evaluated outright.
 const MAX_STALLS: usize = 3;
 /// Entries from which single precision saves more memory traffic than its detour costs.

@@ -203,6 +203,10 @@ pub(super) fn start_value(initial: &[f64], values: &[f64]) -> f64 {
 /// The lowest action with the chosen row's reward, for each state.
 pub(super) fn first_best_pairs(problem: &Problem<'_>, choice: &[u32]) -> Vec<u32> {
     let pairs = problem.pairs();
+    if problem.kernel.n_rows() == pairs.len() {
+        // Every pair has a row of its own, of the same number.
+        return choice.to_vec();
+    }
     let of_state = |(state, &row): (usize, &u32)| {
         let fits = |&pair: &usize| {
             problem.kernel.row_of(pair) == row as usize

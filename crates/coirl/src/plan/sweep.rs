@@ -137,8 +137,9 @@ fn improve_rows<T: Real, const PER_ROW: bool>(numbers: Numbers<'_, T>, v: &[T], 
 pub(crate) fn greedy<T: Real>(state_rows: &[u32], q: &[T], best: &[T], choice: &mut Vec<u32>) {
     choice.clear();
     choice.extend(state_rows.windows(2).zip(best).map(|(rows, best)| {
-        let at = (rows[0]..rows[1]).find(|&row| q[row as usize] == *best);
-        at.unwrap_or(rows[0])
+        // From the last to the first without a way out: where the best is cannot be predicted.
+        let first = |at, row| if q[row as usize] == *best { row } else { at };
+        (rows[0]..rows[1]).rev().fold(rows[0], first)
     }));
 }
 
