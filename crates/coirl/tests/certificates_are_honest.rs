@@ -1,12 +1,12 @@
-//! What a certificate promises holds: the true sub-optimality and the true error of the values never exceed the stated
-//! bounds, and the bounds are not vacuous.
+//! What a certificate promises holds: the true sub-optimality, the true error of the values and their true Bellman residual never exceed what
+//! it states, and the bounds are not vacuous.
 #![allow(clippy::unwrap_used)] // a failed unwrap is a failed test
 
 mod random_models;
 
 use coirl::domains::Garnet;
 use coirl::model::{Cmdp, Reward};
-use coirl::plan::{Limits, ManyOptions, Method, Plan, Planner, Status};
+use coirl::plan::{Limits, ManyOptions, Method, Plan, Planner, Status, evaluate};
 use proptest::prelude::*;
 use random_models::{brute_force_values, dense_values, largest, sketches};
 use std::ops::ControlFlow;
@@ -21,6 +21,14 @@ fn truth(model: &Cmdp, reward: &Reward, best: &[f64], plan: &Plan) -> (f64, f64)
         best.iter().zip(values).fold(0.0, |m: f64, (b, v)| m.max(if sign > 0.0 { b - v } else { (b - v).abs() }))
     };
     (most(&own, 1.0), most(&plan.values, -1.0))
+}
+
+/// ‖TV − V‖∞ of the values that were returned.
+fn true_residual(model: &Cmdp, reward: &Reward, values: &[f64]) -> f64 {
+    let mdp = model.shared_mdp().unwrap();
+    let q = evaluate::q_values(&mdp, reward, values).unwrap();
+    let best = |s: usize| q[mdp.pairs().of_state(s)].iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    (0..values.len()).fold(0.0, |most: f64, s| most.max((best(s) - values[s]).abs()))
 }
 
 proptest! {
@@ -44,6 +52,8 @@ proptest! {
                 let certificate = plan.certificate;
                 prop_assert!(loss <= certificate.suboptimality_bound + slack, "{:?} {:?}: loss {}", method, certificate, loss);
                 prop_assert!(error <= certificate.value_error_bound + slack, "{:?} {:?}: error {}", method, certificate, error);
+                let residual = true_residual(&model, &reward, &plan.values);
+                prop_assert!(residual <= certificate.residual + slack, "{:?} {:?}: residual {}", method, certificate, residual);
                 if certificate.status == Status::Converged {
                     prop_assert!(certificate.residual <= 10.0_f64.powf(exponent));
                 }
@@ -75,6 +85,8 @@ proptest! {
             let (loss, error) = truth(&model, &reward, &best, &plan);
             prop_assert!(loss <= plan.certificate.suboptimality_bound + slack, "{:?}: loss {}", plan.certificate, loss);
             prop_assert!(error <= plan.certificate.value_error_bound + slack, "{:?}: error {}", plan.certificate, error);
+            let residual = true_residual(&model, &reward, &plan.values);
+            prop_assert!(residual <= plan.certificate.residual + slack, "{:?}: residual {}", plan.certificate, residual);
         }
     }
 }

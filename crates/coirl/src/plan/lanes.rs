@@ -452,6 +452,7 @@ pub(crate) struct LaneContraction<'a, const L: usize> {
 
 /// Σ_s (a[s] + scale · b[s]) φ_j(s) for every feature and lane.
 pub(crate) fn contract_lanes<const L: usize>(simd: Simd, sums: LaneContraction<'_, L>) -> Vec<[f64; L]> {
+    const { assert!(L.is_multiple_of(8), "lanes are taken eight at a time") };
     match simd.resolve() {
         // SAFETY: `resolve` names an instruction set only where the processor has it.
         #[cfg(target_arch = "x86_64")]
@@ -480,7 +481,7 @@ fn contract_body<const L: usize>(sums: LaneContraction<'_, L>) -> Vec<[f64; L]> 
     let LaneContraction { features, n_features, states, a, b, scale } = sums;
     let mut totals = vec![[0.0; L]; n_features];
     // As many lanes at a time as a register holds.
-    for part in 0..L.div_ceil(8) {
+    for part in 0..L / 8 {
         let mut weights = Vec::with_capacity(states.len());
         for (a, b) in a.iter().zip(b) {
             let weight = |l: usize| f64::from(a.0[part * 8 + l]) + scale * f64::from(b.0[part * 8 + l]);

@@ -58,11 +58,12 @@ impl Arrivals {
         states.sort_unstable();
         states.iter().enumerate().for_each(|(i, &s)| local[s as usize] = i as u32);
         let most = states.iter().map(|&s| rows_of(s).len()).max().unwrap_or(1);
-        let row_bits = most.next_power_of_two().trailing_zeros();
-        let n_masks = states.len().checked_shl(row_bits).filter(|&n| n <= MASKS_PER_ROW * kernel.n_rows());
-        if n_masks.is_none_or(|n| u32::try_from(n).is_err()) {
+        let masks_per_state = most.next_power_of_two();
+        let n_masks = states.len().checked_mul(masks_per_state)?;
+        if n_masks > MASKS_PER_ROW * kernel.n_rows() || u32::try_from(n_masks).is_err() {
             return None;
         }
+        let row_bits = masks_per_state.trailing_zeros();
         // A counting sort by target; sources and rows stay in order.
         let entries = || states.iter().enumerate().flat_map(|(i, &s)| rows_of(s).map(move |row| (i as u32, row)));
         let mut start = vec![0; states.len() + 1];
