@@ -87,6 +87,9 @@ proptest! {
             prop_assert!(error <= plan.certificate.value_error_bound + slack, "{:?}: error {}", plan.certificate, error);
             let residual = true_residual(&model, &reward, &plan.values);
             prop_assert!(residual <= plan.certificate.residual + slack, "{:?}: residual {}", plan.certificate, residual);
+            if plan.certificate.status == Status::Converged {
+                prop_assert!(plan.certificate.residual <= 10.0_f64.powf(exponent));
+            }
         }
     }
 }

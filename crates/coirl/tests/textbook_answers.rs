@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used)] // a failed unwrap is a failed test
 
 use coirl::model::{ActionId, Cmdp, Criterion, Dynamics, Features, Kernel, StateId};
-use coirl::plan::{Method, Planner, Policy, Status, evaluate};
+use coirl::plan::{ManyOptions, Method, PlannedReward, Planner, Policy, Status, evaluate};
+use std::ops::ControlFlow;
 
 const METHODS: [Method; 4] = [
     Method::Automatic,
@@ -46,6 +47,23 @@ fn assert_near(found: &[f64], expected: &[f64], tolerance: f64) {
 
 fn actions(policy: &Policy) -> Vec<u32> {
     policy.actions().unwrap().iter().map(|a| a.0).collect()
+}
+
+/// Two actions lead to the same place, the second for a reward that is larger by less than what counts as a difference. In single precision
+/// there is none, and nothing is left to do after two backups.
+#[test]
+fn ties_go_to_the_lowest_action_in_blocks_too() {
+    let rows = vec![vec![(vec![(1, 1.0)], 1.0), (vec![(1, 1.0)], 1.0 + 1e-12)], vec![(vec![(1, 1.0)], 0.0)]];
+    let model = model(&rows, Criterion::discounted(0.5).unwrap()).unwrap();
+    let mdp = model.shared_mdp().unwrap();
+    let weights = [1.0, 2.0, 0.5, 4.0, 1.0, 8.0];
+    let mut found = Vec::new();
+    let keep = |plan: PlannedReward| {
+        found.push((plan.certificate.status, actions(&plan.policy)));
+        ControlFlow::Continue(())
+    };
+    Planner::default().plan_many(&mdp, &weights, ManyOptions::default(), keep).unwrap();
+    assert_eq!(found, vec![(Status::Exact, vec![0, 0]); weights.len()]);
 }
 
 /// Puterman (1994), example 3.1.1: two states, the first with two actions, at discount 0.95.

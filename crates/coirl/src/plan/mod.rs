@@ -7,6 +7,7 @@
 mod absorption;
 mod automatic;
 mod average;
+mod blocks;
 mod buffers;
 mod candidates;
 mod certificate;

@@ -3,7 +3,7 @@
 //! All policies share the kernel's entries, seen from the states that they lead to; a mask per row says which policies take it. Each
 //! lane stops on its own account, so what a policy gets does not depend on its neighbours.
 
-use super::lanes::{Arrival, LaneContraction, LanePull, Lanes, contract_lanes, pull_lanes};
+use super::lanes::{ArrivalPair, LaneContraction, LanePull, LaneWork, Lanes, PullLanes, PullSource, PullStart};
 use super::linear::SLOW_SWEEP;
 use crate::model::{Features, Mdp};
 use crate::simd::Simd;
@@ -22,7 +22,7 @@ pub(super) struct Arrivals {
     /// The states that are reached, ascending.
     states: Vec<u32>,
     start: Vec<usize>,
-    arrivals: Vec<Arrival>,
+    arrivals: Vec<ArrivalPair>,
     row_bits: u32,
 }
 
@@ -32,7 +32,9 @@ pub(super) struct LaneBuffers {
     x: Vec<Lanes<f32, LANES>>,
     next: Vec<Lanes<f32, LANES>>,
     sum: Vec<Lanes<f32, LANES>>,
-    masks: Vec<u32>,
+    start: Vec<f32>,
+    masks: Vec<u16>,
+    taken: Vec<u32>,
 }
 
 impl Arrivals {
@@ -66,21 +68,25 @@ impl Arrivals {
         let row_bits = masks_per_state.trailing_zeros();
         // A counting sort by target; sources and rows stay in order.
         let entries = || states.iter().enumerate().flat_map(|(i, &s)| rows_of(s).map(move |row| (i as u32, row)));
-        let mut start = vec![0; states.len() + 1];
+        let mut start = vec![0_usize; states.len() + 1];
         for (_, row) in entries() {
             kernel.row(row).0.iter().for_each(|&next| start[local[next as usize] as usize + 1] += 1);
         }
-        (0..states.len()).for_each(|i| start[i + 1] += start[i]);
-        let mut free = start.clone();
-        let mut arrivals = vec![Arrival { code: 0, p: 0.0 }; start[states.len()]];
+        (0..states.len()).for_each(|i| start[i + 1] = start[i] + start[i + 1].div_ceil(2));
+        let mut free: Vec<usize> = start.iter().map(|i| 2 * i).collect();
+        // What is only there to make two of one comes from a state behind all others, where nobody ever is.
+        let nothing = ArrivalPair { codes: [n_masks as u32; 2], p: [0.0; 2] };
+        let mut arrivals = vec![nothing; start[states.len()]];
         for (from, row) in entries() {
             let own = row as u32 - layout.state_rows[states[from as usize] as usize];
             for (&next, &p) in kernel.row(row).0.iter().zip(kernel.row(row).1) {
                 let at = &mut free[local[next as usize] as usize];
-                arrivals[*at] = Arrival { code: from << row_bits | own, p: p as f32 };
+                let two = &mut arrivals[*at / 2];
+                (two.codes[*at % 2], two.p[*at % 2]) = (from << row_bits | own, p as f32);
                 *at += 1;
             }
         }
+        start.push(start[states.len()]);
         Some(Self { states, start, arrivals, row_bits })
     }
 
@@ -96,27 +102,36 @@ impl Arrivals {
     ) -> Vec<Option<Vec<f64>>> {
         let kernel = mdp.kernel();
         let gamma = mdp.criterion().discount();
-        let LaneBuffers { x, next, sum, masks } = buffers;
+        let LaneBuffers { x, next, sum, start, masks, taken } = buffers;
         masks.clear();
-        masks.resize(self.states.len() << self.row_bits, 0);
+        masks.resize((self.states.len() << self.row_bits) + 1, 0);
         for (l, chosen) in policies.iter().enumerate() {
             for (i, &s) in self.states.iter().enumerate() {
                 let own = kernel.row_of(chosen[s as usize] as usize) - kernel.layout().state_rows[s as usize] as usize;
                 masks[(i << self.row_bits) + own] |= 1 << l;
             }
         }
-        x.clear();
-        x.extend(self.states.iter().map(|&s| Lanes([mdp.initial()[s as usize] as f32; LANES])));
-        sum.clone_from(x);
-        next.clone_from(x);
+        taken.resize(self.arrivals.len(), 0);
+        start.clear();
+        start.extend(self.states.iter().map(|&s| mdp.initial()[s as usize] as f32));
+        for lanes in [&mut *x, next, sum] {
+            lanes.clear();
+            lanes.extend(start.iter().map(|&x| Lanes([x; LANES])));
+            lanes.push(Lanes::ZERO);
+        }
+        start.push(0.0);
         let n = policies.len();
         let mut found = vec![None; n];
         let mut open = vec![true; n];
         let mut last_defect = [f64::INFINITY; LANES];
-        for _ in 0..MAX_TERMS {
-            let (start, arrivals, row_bits) = (&self.start[..], &self.arrivals[..], self.row_bits);
-            let pull = LanePull { start, arrivals, row_bits, masks, gamma: gamma as f32, x, out: next };
-            let defect = pull_lanes(simd, pull).map(f64::from);
+        for term in 0..MAX_TERMS {
+            let defect = match term {
+                0 => {
+                    let source = PullStart { x: start, masks, taken };
+                    self.pull(simd, gamma, source, sum, next)
+                }
+                _ => self.pull(simd, gamma, PullLanes { x, taken }, sum, next),
+            };
             // Terms that shrink by γ are what the tail formula is right for. Each further term is off by ρ times what this one is,
             // and that share of all that follows: ρ / (1 − ρ) in all, relative to what an occupancy sums to.
             let allowed: [f64; LANES] = std::array::from_fn(|l| {
@@ -130,7 +145,7 @@ impl Arrivals {
                 let good: Vec<usize> =
                     near.into_iter().filter(|&l| off[l].iter().all(|e| e.abs() <= allowed[l])).collect();
                 if !good.is_empty() {
-                    let mut mu = self.contract(simd, mdp, policies, sum, next, 1.0 / (1.0 - gamma));
+                    let mut mu = self.contract(simd, mdp, policies, sum, next, gamma / (1.0 - gamma));
                     for l in good {
                         open[l] = false;
                         found[l] = Some(std::mem::take(&mut mu[l])).filter(|mu| mu.iter().all(|x| x.is_finite()));
@@ -142,12 +157,22 @@ impl Arrivals {
                 break;
             }
             last_defect = defect;
-            for (sum, term) in sum.iter_mut().zip(&*next) {
-                sum.0 = std::array::from_fn(|l| sum.0[l] + term.0[l]);
-            }
             std::mem::swap(x, next);
         }
         found
+    }
+
+    fn pull(
+        &self,
+        simd: Simd,
+        gamma: f64,
+        source: impl PullSource,
+        sum: &mut [Lanes<f32, LANES>],
+        out: &mut [Lanes<f32, LANES>],
+    ) -> [f64; LANES] {
+        let Self { start, arrivals, row_bits, .. } = self;
+        let pull = LanePull { start, arrivals, row_bits: *row_bits, gamma: gamma as f32, source, sum, out };
+        pull.run(simd).map(f64::from)
     }
 
     /// Σ_s (a(s) + scale · b(s)) φ(s, π(s)) for every policy.
@@ -164,7 +189,7 @@ impl Arrivals {
         match mdp.features() {
             Features::State { values, .. } => {
                 let sums = LaneContraction { features: values, n_features, states: &self.states, a, b, scale };
-                let sums = contract_lanes(simd, sums);
+                let sums = sums.run(simd);
                 (0..policies.len()).map(|l| sums.iter().map(|sum| sum[l]).collect()).collect()
             }
             Features::StateAction(_) => {

@@ -17,6 +17,7 @@ pub(crate) trait Real:
     + 'static
 {
     const ZERO: Self;
+    const HALF: Self;
     const LOWEST: Self;
     const HIGHEST: Self;
 
@@ -29,6 +30,7 @@ pub(crate) trait Real:
 
 impl Real for f32 {
     const ZERO: f32 = 0.0;
+    const HALF: f32 = 0.5;
     const LOWEST: f32 = f32::NEG_INFINITY;
     const HIGHEST: f32 = f32::INFINITY;
 
@@ -43,6 +45,7 @@ impl Real for f32 {
 
 impl Real for f64 {
     const ZERO: f64 = 0.0;
+    const HALF: f64 = 0.5;
     const LOWEST: f64 = f64::NEG_INFINITY;
     const HIGHEST: f64 = f64::INFINITY;
 
