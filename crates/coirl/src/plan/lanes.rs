@@ -8,6 +8,7 @@
 use super::real::Real;
 use crate::model::Kernel;
 use crate::simd::Simd;
+use std::mem::transmute;
 
 /// `L` numbers side by side, one per reward, on a cache line of their own.
 #[derive(Debug, Clone, Copy)]
@@ -446,15 +447,11 @@ pub(crate) struct LanePull<'a, S> {
     pub(crate) out: &'a mut [Lanes<f32, 16>],
 }
 
-impl<S: PullSource> LaneWork for LanePull<'_, S> {
-    type Output = [f32; 16];
-
+impl<S: PullSource> LanePull<'_, S> {
+    /// The step, with what adds p·x to the lanes whose bit is set.
     #[inline(always)]
-    fn body(self) -> [f32; 16] {
+    fn step(self, add: impl Fn([f32; 16], f32, [f32; 16], u32) -> [f32; 16]) -> [f32; 16] {
         let LanePull { start, arrivals, row_bits, gamma, mut source, sum, out } = self;
-        // Without branches: a bit becomes a whole lane of bits.
-        let kept =
-            |x: f32, taken: u32, l: usize| f32::from_bits(x.to_bits() & ((taken << (31 - l)) as i32 >> 31) as u32);
         let mut defect = [0.0; 16];
         for s in 0..out.len() {
             let (mut first, mut second) = ([0.0; 16], [0.0; 16]);
@@ -462,54 +459,60 @@ impl<S: PullSource> LaneWork for LanePull<'_, S> {
                 let ArrivalPair { codes, p } = arrivals[two];
                 let taken = source.taken(two, codes);
                 let sources = codes.map(|code| (code >> row_bits) as usize);
-                let (x, y) = (source.at(sources[0]), source.at(sources[1]));
-                first = std::array::from_fn(|l| first[l] + kept(p[0] * x[l], taken, l));
-                second = std::array::from_fn(|l| second[l] + kept(p[1] * y[l], taken >> 16, l));
+                first = add(first, p[0], source.at(sources[0]), taken);
+                second = add(second, p[1], source.at(sources[1]), taken >> 16);
             }
+            let new = plus(first, second).map(|x| gamma * x);
             let old = source.at(s);
-            for l in 0..16 {
-                let new = gamma * (first[l] + second[l]);
-                defect[l] += (new - gamma * old[l]).abs();
-                sum[s].0[l] += new;
-                out[s].0[l] = new;
-            }
+            defect = std::array::from_fn(|l| defect[l] + (new[l] - gamma * old[l]).abs());
+            sum[s].0 = plus(sum[s].0, new);
+            out[s].0 = new;
         }
         defect
     }
+}
 
-    /// The compiler does not find the masked multiplication by itself.
+/// Compilers find the masked multiplication by luck only, so it is written by hand.
+impl<S: PullSource> LaneWork for LanePull<'_, S> {
+    type Output = [f32; 16];
+
+    #[inline(always)]
+    fn body(self) -> [f32; 16] {
+        // Without branches: a bit becomes a whole lane of bits.
+        let kept =
+            |x: f32, taken: u32, l: usize| f32::from_bits(x.to_bits() & ((taken << (31 - l)) as i32 >> 31) as u32);
+        self.step(|sum, p, x, taken| std::array::from_fn(|l| sum[l] + kept(p * x[l], taken, l)))
+    }
+
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f")]
     unsafe fn avx512(self) -> [f32; 16] {
         use std::arch::x86_64::*;
-        let LanePull { start, arrivals, row_bits, gamma, mut source, sum, out } = self;
-        // SAFETY: sixteen numbers.
-        let load = |x: [f32; 16]| unsafe { _mm512_loadu_ps(x.as_ptr()) };
-        let store = |x: __m512| {
-            let mut out = [0.0; 16];
-            // SAFETY: sixteen numbers.
-            unsafe { _mm512_storeu_ps(out.as_mut_ptr(), x) };
-            out
+        // SAFETY: sixteen numbers are one register.
+        let register = |x: [f32; 16]| unsafe { transmute::<[f32; 16], __m512>(x) };
+        self.step(|sum, p, x, taken| {
+            let kept = _mm512_maskz_mul_ps(taken as u16, _mm512_set1_ps(p), register(x));
+            // SAFETY: as above.
+            unsafe { transmute::<__m512, [f32; 16]>(_mm512_add_ps(register(sum), kept)) }
+        })
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    unsafe fn avx2(self) -> [f32; 16] {
+        use std::arch::x86_64::*;
+        let lane = _mm256_setr_epi32(31, 30, 29, 28, 27, 26, 25, 24);
+        let half = |sum: __m256, p: __m256, x: __m256, taken: u32| {
+            let keep = _mm256_srai_epi32::<31>(_mm256_sllv_epi32(_mm256_set1_epi32(taken as i32), lane));
+            _mm256_add_ps(sum, _mm256_and_ps(_mm256_mul_ps(p, x), _mm256_castsi256_ps(keep)))
         };
-        let gamma = _mm512_set1_ps(gamma);
-        let mut defect = _mm512_setzero_ps();
-        for s in 0..out.len() {
-            let (mut first, mut second) = (_mm512_setzero_ps(), _mm512_setzero_ps());
-            for two in start[s]..start[s + 1] {
-                let ArrivalPair { codes, p } = arrivals[two];
-                let taken = source.taken(two, codes);
-                let sources = codes.map(|code| (code >> row_bits) as usize);
-                let (x, y) = (load(source.at(sources[0])), load(source.at(sources[1])));
-                first = _mm512_add_ps(first, _mm512_maskz_mul_ps(taken as u16, _mm512_set1_ps(p[0]), x));
-                second = _mm512_add_ps(second, _mm512_maskz_mul_ps((taken >> 16) as u16, _mm512_set1_ps(p[1]), y));
-            }
-            let new = _mm512_mul_ps(gamma, _mm512_add_ps(first, second));
-            let off = _mm512_sub_ps(new, _mm512_mul_ps(gamma, load(source.at(s))));
-            defect = _mm512_add_ps(defect, _mm512_abs_ps(off));
-            sum[s].0 = store(_mm512_add_ps(load(sum[s].0), new));
-            out[s].0 = store(new);
-        }
-        store(defect)
+        // SAFETY: sixteen numbers are two registers.
+        let registers = |x: [f32; 16]| unsafe { transmute::<[f32; 16], [__m256; 2]>(x) };
+        self.step(|sum, p, x, taken| {
+            let (p, [low, high], [x, y]) = (_mm256_set1_ps(p), registers(sum), registers(x));
+            // SAFETY: as above.
+            unsafe { transmute::<[__m256; 2], [f32; 16]>([half(low, p, x, taken), half(high, p, y, taken >> 8)]) }
+        })
     }
 }
 
