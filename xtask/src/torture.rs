@@ -167,8 +167,9 @@ fn under_valgrind(binaries: &[TestBinary], broken: &mut Vec<String>) -> Outcome<
 /// The figures as the page shows them.
 fn told(tried: &Figures, seed: u64, rounds: u64, took: Duration, valgrind: &str) -> String {
     let mut text = format!(
-        "`cargo xtask torture --minutes {} --seed {seed}`: {rounds} rounds of {EFFORT} times the ordinary amount, coirl {} on {} {}.\n\n",
+        "`cargo xtask torture --minutes {} --seed {seed}`: {rounds} {} of {EFFORT} times the ordinary amount, coirl {} on {} {}.\n\n",
         took.as_secs().div_ceil(60),
+        if rounds == 1 { "round" } else { "rounds" },
         env!("CARGO_PKG_VERSION"),
         std::env::consts::OS,
         std::env::consts::ARCH,

@@ -10,6 +10,7 @@ mod running;
 use coirl::artifact::{read_checkpoint, read_fitted};
 use effort::{Tally, effort, seed};
 use rand::RngExt;
+use running::content::{assert_same, content};
 use running::{Folder, text};
 use std::collections::BTreeMap;
 use std::os::unix::process::CommandExt;
@@ -45,34 +46,9 @@ fn program(folder: &Folder, arguments: &str) -> Command {
     command
 }
 
-/// Every file below a folder, with what it holds.
-fn content(folder: &Path) -> BTreeMap<String, Vec<u8>> {
-    let mut all = BTreeMap::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(next) = folders.pop() {
-        for entry in std::fs::read_dir(&next).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else {
-                let name = path.strip_prefix(folder).unwrap().to_str().unwrap().to_owned();
-                all.insert(name, std::fs::read(&path).unwrap());
-            }
-        }
-    }
-    all
-}
-
 /// What a finished run left, without clocks.
 fn result(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     content(folder).into_iter().filter(|(name, _)| !name.ends_with("timings.json")).collect()
-}
-
-fn assert_same(one: &BTreeMap<String, Vec<u8>>, other: &BTreeMap<String, Vec<u8>>, attempt: &str) {
-    assert_eq!(one.keys().collect::<Vec<_>>(), other.keys().collect::<Vec<_>>(), "{attempt}");
-    if let Some((name, _)) = one.iter().find(|(name, bytes)| other[*name] != **bytes) {
-        panic!("{attempt}: {name} has other bytes");
-    }
 }
 
 /// Whether whatever is in a folder of `fit` is whole.

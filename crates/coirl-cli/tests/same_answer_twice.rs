@@ -8,8 +8,8 @@ mod running;
 use assert_cmd::Command;
 use effort::{Tally, effort, seed};
 use running::Folder;
+use running::content::{assert_same, content};
 use std::collections::BTreeMap;
-use std::path::Path;
 
 const FIT: &str = "fit --model demos/model.npz --contexts demos/contexts.csv --json --record-every 20 --true-mapping \
                    demos/true-mapping.csv --test-contexts demos/test-contexts.csv";
@@ -93,24 +93,13 @@ fn outcome(threads: usize, simd: Option<&str>, scripted: &[String]) -> BTreeMap<
         let run = command.assert().success();
         all.insert(format!("$ {typed}"), run.get_output().stdout.clone());
     }
-    files(&folder.path("."), &folder.path("."), &mut all);
+    // Clocks are not part of a result, and a manifest says what it was computed with.
+    let part = |name: &String| !name.ends_with("timings.json") && !name.ends_with("manifest.json");
+    all.extend(content(&folder.path(".")).into_iter().filter(|(name, _)| part(name)));
     let own = folder.path(".").display().to_string();
     let own = own.trim_end_matches("/.");
     // Temporary folders have names of their own.
     all.into_iter().map(|(name, bytes)| (name, without(&bytes, own.as_bytes()))).collect()
-}
-
-fn files(root: &Path, folder: &Path, all: &mut BTreeMap<String, Vec<u8>>) {
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
-        match path {
-            path if path.is_dir() => files(root, &path, all),
-            // Clocks are not part of a result, and a manifest says what it was computed with.
-            _ if name.ends_with("timings.json") || name.ends_with("manifest.json") => {}
-            path => drop(all.insert(name, std::fs::read(path).unwrap())),
-        }
-    }
 }
 
 /// The bytes with every occurrence of a word taken out.
@@ -125,13 +114,6 @@ fn without(bytes: &[u8], word: &[u8]) -> Vec<u8> {
     kept
 }
 
-fn assert_same(one: &BTreeMap<String, Vec<u8>>, other: &BTreeMap<String, Vec<u8>>, what: &str) {
-    assert_eq!(one.keys().collect::<Vec<_>>(), other.keys().collect::<Vec<_>>(), "{what}");
-    for (name, bytes) in one {
-        assert!(*bytes == other[name], "seed {}, {what}: {name} differs", seed());
-    }
-}
-
 #[test]
 fn every_command_for_any_number_of_threads_and_vector_instructions() {
     let scripted = script();
@@ -143,7 +125,7 @@ fn every_command_for_any_number_of_threads_and_vector_instructions() {
     }
     for (threads, simd) in others {
         let other = outcome(threads, simd, &scripted);
-        assert_same(&one, &other, &format!("{threads} threads, instructions {simd:?}"));
+        assert_same(&one, &other, &format!("seed {}, {threads} threads, instructions {simd:?}", seed()));
         tally.tried(other.len() as u64);
     }
 }

@@ -1,6 +1,7 @@
 //! Running the program in a folder of its own.
 #![allow(dead_code)]
 
+pub(crate) mod content;
 pub(crate) mod page;
 
 use assert_cmd::Command;
