@@ -650,9 +650,12 @@ def test_a_forked_process_works_after_use() -> None:
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 def test_ctrl_c_ends_a_fit_and_keeps_what_was_learned() -> None:
+    # What was started in the background may not hear of Ctrl-C at all.
     script = """
+        import signal
         import coirl
 
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         model = coirl.domains.driving()
         truth = coirl.domains.driving_mapping()
         contexts = model.sample_contexts(20, seed=1)
@@ -690,6 +693,7 @@ def test_ctrl_c_ends_planning(work: str) -> None:
         import numpy as np
         import coirl
 
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         model = coirl.domains.garnet(600, 4, n_successors=10, n_features=8, discount=0.999, seed=1)
         weights = np.random.default_rng(0).normal(size=(2_000_000, 8))
         threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()

@@ -85,13 +85,15 @@ struct Reached {
     /// The values before the last backup.
     v: Vec<Lanes<f64, HALF>>,
     choice: LaneChoice<HALF>,
+    /// Whether further backups are not worth while.
+    settled: bool,
     /// Passes over the kernel, with those in single precision.
     sweeps: usize,
 }
 
 impl Half<'_> {
     fn is_done(&self, reached: &Reached) -> bool {
-        (0..HALF).all(|l| reached.choice.backup.half_span(l) <= self.goal[l])
+        reached.settled || (0..HALF).all(|l| reached.choice.backup.half_span(l) <= self.goal[l])
     }
 
     /// Whether a further backup would do, if steps go on as they did.
@@ -119,13 +121,11 @@ impl<'a, 'm> Blocks<'a, 'm> {
         let approach = self.approach(&reward);
         let mut halves: Vec<(Half<'_>, Reached)> =
             (0..n.div_ceil(HALF)).map(|h| self.start_half(h, &reward, &approach)).collect();
-        if self.planner.accuracy != Accuracy::Exact {
-            self.look_ahead(&mut halves);
-            for (half, reached) in &mut halves {
-                if !half.is_done(reached) {
-                    let shift = std::array::from_fn(|l| reached.choice.backup.mid(l));
-                    *reached = self.settle(half, std::mem::take(&mut reached.choice.values), shift, reached.sweeps);
-                }
+        self.look_ahead(&mut halves);
+        for (half, reached) in &mut halves {
+            if !half.is_done(reached) {
+                let shift = std::array::from_fn(|l| reached.choice.backup.mid(l));
+                *reached = self.settle(half, std::mem::take(&mut reached.choice.values), shift, reached.sweeps);
             }
         }
         let lane = |lane: usize| {
@@ -135,7 +135,7 @@ impl<'a, 'm> Blocks<'a, 'm> {
         Ok((0..n).map(lane).collect())
     }
 
-    /// The rewards of all lanes; lanes beyond the last reward repeat it.
+    /// The rewards of all lanes; lanes beyond the last reward repeat it, or have none.
     fn reward(&self, weights: &[f64]) -> Result<BlockReward> {
         let simd = self.planner.simd;
         let k = self.mdp.features().n_features();
@@ -198,7 +198,7 @@ impl<'a, 'm> Blocks<'a, 'm> {
             let rows = &kernel.layout().state_rows;
             let own = if reward.per_row { rows[s] as usize..rows[s + 1] as usize } else { s..s + 1 };
             let best = |l: usize| reward.scaled[own.clone()].iter().fold(f32::MIN, |best, r| best.max(r.0[l]));
-            v[s] = Lanes(std::array::from_fn(|l| best(l) / (1.0 - gamma as f32)));
+            v[s] = Lanes(std::array::from_fn(|l| best(l) / (1.0 - gamma) as f32));
         }
         let mut out = v.clone();
         let mut shift = [0.0_f32; BLOCK];
@@ -281,7 +281,7 @@ impl<'a, 'm> Blocks<'a, 'm> {
         LaneBackup { kernel, gamma, reward, reward_per_row, shift, v, out, chosen }.run(self.planner.simd)
     }
 
-    /// A backup with the first best pair of every state.
+    /// A backup with the lowest best pair of the first best row of every state.
     fn choose(&self, half: &Half<'_>, v: Vec<Lanes<f64, HALF>>, sweeps: usize) -> Reached {
         let (mut values, mut chosen) = (vec![Lanes::ZERO; v.len()], vec![[0; HALF]; v.len()]);
         let backup = self.backup(half, [0.0; HALF], &v, &mut values, Some(&mut chosen));
@@ -302,7 +302,8 @@ impl<'a, 'm> Blocks<'a, 'm> {
                 }
             }
         }
-        Reached { v, choice: LaneChoice { chosen, values, backup, own: backup, gap: [0.0; HALF] }, sweeps: sweeps + 1 }
+        let choice = LaneChoice { chosen, values, backup, own: backup, gap: [0.0; HALF] };
+        Reached { v, choice, settled: false, sweeps: sweeps + 1 }
     }
 
     /// Looks at what a further backup would change, without doing it: where `d` is what the last one changed, a backup of its values
@@ -329,10 +330,12 @@ impl<'a, 'm> Blocks<'a, 'm> {
             let old = reached.choice.backup;
             // No average lies outside of what is averaged.
             let at = |l: usize, x: f64| (old.mid(l) + old.half_span(l) * x).max(old.lo[l]).min(old.hi[l]);
-            let new = LaneChange {
-                lo: std::array::from_fn(|l| at(l, f64::from(range.lo[half.h * HALF + l]) - rounding)),
-                hi: std::array::from_fn(|l| at(l, f64::from(range.hi[half.h * HALF + l]) + rounding)),
-            };
+            let mut new = old;
+            // Spans below all normal numbers were not looked at.
+            for l in (0..HALF).filter(|&l| inverse(old.half_span(l)) > 0.0) {
+                new.lo[l] = at(l, f64::from(range.lo[half.h * HALF + l]) - rounding);
+                new.hi[l] = at(l, f64::from(range.hi[half.h * HALF + l]) + rounding);
+            }
             (reached.choice.backup, reached.choice.own) = (new, new);
             reached.sweeps += 1;
         }
@@ -364,7 +367,7 @@ impl<'a, 'm> Blocks<'a, 'm> {
                 // The pass that chooses is a backup too: it may do the last step, if steps go on as they did.
                 let reached = self.choose(half, v, sweeps);
                 if over || half.is_done(&reached) {
-                    return reached;
+                    return Reached { settled: true, ..reached };
                 }
                 (v, sweeps) = (reached.v, reached.sweeps);
             }
@@ -389,23 +392,24 @@ impl<'a, 'm> Blocks<'a, 'm> {
         let choose = |tie| LaneTies { kernel, gamma, reward, tie, v: &v }.run(self.planner.simd);
         let (_, largest) = choose([0.0; HALF]);
         let (choice, _) = choose(largest.map(|q| TIE_TOLERANCE * q));
-        Reached { v, choice, sweeps: sweeps + 2 }
+        Reached { v, choice, settled: true, sweeps: sweeps + 2 }
     }
 
     /// The values and certificate of a lane, or where to start from where they are not good enough.
     fn lane_plan(&self, half: &Half<'_>, reached: &Reached, l: usize) -> LanePlan {
         let gamma = self.mdp.criterion().discount();
-        let Reached { v, choice, sweeps } = reached;
+        let Reached { v, choice, sweeps, .. } = reached;
         let exact = self.planner.accuracy == Accuracy::Exact;
-        // As in `backup_rounding`.
-        let operations = (self.max_row + 4) as f64;
-        let size = v.iter().fold(0.0, |most: f64, x| most.max(x.0[l].abs())) + half.reward.scale[half.h * HALF + l];
-        let rounding = operations * f64::EPSILON * size + operations * f64::from_bits(1);
         let lane = |change: &LaneChange<f64, HALF>| Change { lo: change.lo[l], hi: change.hi[l] };
         let (backup, own) = (lane(&choice.backup), lane(&choice.own));
+        let shift = gamma * own.mid() / (1.0 - gamma);
+        // As in `backup_rounding`; rows sum to one up to rounding, by which the constant counts too.
+        let operations = (self.max_row + 4) as f64;
+        let largest = v.iter().fold(0.0, |most: f64, x| most.max(x.0[l].abs()));
+        let size = largest + half.reward.scale[half.h * HALF + l] + shift.abs();
+        let rounding = operations * f64::EPSILON * size + operations * f64::from_bits(1);
         let goal = half.goal[l];
         let allowed = if exact { goal.max(4.0 * rounding) } else { goal };
-        let shift = gamma * own.mid() / (1.0 - gamma);
         let values: Vec<f64> = choice.values.iter().map(|v| v.0[l] + shift).collect();
         let good = 0.5 * backup.span() <= allowed && 0.5 * own.span() <= allowed;
         if !good || values.iter().any(|v| !v.is_finite()) {

@@ -1,7 +1,7 @@
 //! Passes over one kernel for many rewards or policies at once: each is a lane of a SIMD register, all lanes share the kernel's entries.
 //!
 //! The bodies are plain loops over arrays of lanes, compiled once per instruction set and chosen at run time. No fused
-//! multiply-add is used and each lane sums in the order of the entries, so every instruction set gives the same bits.
+//! multiply-add is used and each lane sums in a fixed order, so every instruction set gives the same bits.
 
 #![allow(unsafe_code)] // unchecked gathers, calls into target-feature functions and loads of whole registers
 
@@ -251,9 +251,9 @@ pub(crate) struct LaneChoice<const L: usize> {
     pub(crate) chosen: Vec<[u32; L]>,
     /// The value of the chosen pair, r + γ P v.
     pub(crate) values: Vec<Lanes<f64, L>>,
-    /// max and min over states of (best q − v).
+    /// Least and largest (best q − v) of all states; after a look ahead, those of its averages over rows, for which the same bounds hold.
     pub(crate) backup: LaneChange<f64, L>,
-    /// max and min over states of (chosen q − v).
+    /// The same of (chosen q − v).
     pub(crate) own: LaneChange<f64, L>,
     /// max over states of (best q − chosen q).
     pub(crate) gap: [f64; L],

@@ -143,7 +143,8 @@ impl<'a, 'm> Many<'a, 'm> {
                     Plan { policy, value: start_value(self.mdp.initial(), &values), values, certificate }
                 }
                 LanePlan::Start(values) => {
-                    let plan = self.planner.plan_from(self.mdp, &self.mdp.reward(w)?, Start::Values(&values))?;
+                    let start = if values.iter().all(|v| v.is_finite()) { Start::Values(&values) } else { Start::Cold };
+                    let plan = self.planner.plan_from(self.mdp, &self.mdp.reward(w)?, start)?;
                     policies.push(pairs_of(self.mdp.pairs(), plan.policy.actions().unwrap_or_default())?);
                     plan
                 }

@@ -141,27 +141,26 @@ impl Planner {
         // V* lies around one more backup; the middle of MacQueen's interval halves what is not known.
         let change = reached.change;
         let mut values = reached.backed;
-        let mut value_change = change;
-        let rounding = backup_rounding(&problem, &reached.values);
-        let mut value_error = match horizon {
-            Horizon::Discount(gamma) => (0.5 * gamma * change.span() + rounding) / (1.0 - gamma),
-            Horizon::Absorption(_) => horizon.value_error(change, rounding),
+        let mut rounding = backup_rounding(&problem, &reached.values);
+        let (residual, value_error_bound) = match horizon {
+            Horizon::Discount(gamma) => {
+                let shift = gamma * change.mid() / (1.0 - gamma);
+                values.iter_mut().for_each(|v| *v += shift);
+                // Rows sum to one up to rounding, by which the constant counts too.
+                rounding = rounding.max(backup_rounding(&problem, &values));
+                let off = 0.5 * gamma * change.span();
+                (off, (off + rounding) / (1.0 - gamma) + f64::EPSILON * (shift.abs() + sup_norm(&values)))
+            }
+            Horizon::Absorption(_) => (change.sup_norm(), horizon.value_error(change, rounding)),
         };
-        if let Horizon::Discount(gamma) = horizon {
-            let shift = gamma * change.mid() / (1.0 - gamma);
-            values.iter_mut().for_each(|v| *v += shift);
-            value_error += f64::EPSILON * (shift.abs() + sup_norm(&values));
-            value_change.lo = -0.5 * gamma * change.span();
-            value_change.hi = 0.5 * gamma * change.span();
-        }
         let policy = Policy::from_pairs(mdp.pairs(), &first_best_pairs(&problem, &reached.choice));
         Ok(Plan {
             value: start_value(mdp.initial(), &values),
             certificate: Certificate {
                 status: if reached.converged { Status::Converged } else { Status::SweepLimit },
-                residual: value_change.sup_norm(),
+                residual,
                 suboptimality_bound: horizon.suboptimality(change, change, 0.0, rounding),
-                value_error_bound: value_error,
+                value_error_bound,
                 sweeps: reached.sweeps,
             },
             policy,

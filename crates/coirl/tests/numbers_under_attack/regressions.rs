@@ -3,15 +3,17 @@
 use crate::attempt::attempt;
 use crate::extremes::{Sketch, TINIEST, simplex};
 use coirl::Error;
+use coirl::domains::Garnet;
 use coirl::dynamics::{
     ExpectationMaximisation, Observations, Prior, PriorMean, Structure, Transition, Unseen, estimate,
 };
 use coirl::evaluate::off_policy::{Behaviour, BehaviourSettings, Episode, Record};
 use coirl::learn::{Bundle, EvolutionStrategies, Method, ReplayedEvolution, Settings, Watch, fit};
 use coirl::mapping::LinearMapping;
-use coirl::model::{ActionId, ContextSpace, Criterion, Pairs, Reward, StateId};
-use coirl::plan::{Limits, Method as Planning, Planner, Policy, Start, Status, evaluate};
+use coirl::model::{ActionId, Cmdp, ContextSpace, Criterion, Pairs, Reward, StateId};
+use coirl::plan::{Limits, ManyOptions, Method as Planning, PlannedReward, Planner, Policy, Start, Status, evaluate};
 use coirl::transfer::Transfer;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// Two states that change places, or stay where they are.
@@ -33,6 +35,48 @@ fn planning_without_a_limit_on_sweeps_never_ended_where_sweeps_gain_nothing() {
             assert_ne!(plan.certificate.status, Status::Exact);
         }
     }
+}
+
+fn planned_together(planner: Planner, model: &Cmdp, weights: &[f64]) -> Vec<PlannedReward> {
+    let mut plans = Vec::new();
+    let keep = |plan| {
+        plans.push(plan);
+        ControlFlow::Continue(())
+    };
+    planner.plan_many(&model.shared_mdp().unwrap(), weights, ManyOptions::default(), keep).unwrap();
+    plans
+}
+
+#[test]
+fn a_discount_next_to_one_made_planning_for_many_rewards_fail_where_states_absorb() {
+    let transitions = vec![0.0, 1.0, 1.0, 0.0, 0.0, 1.0, 0.0, 1.0];
+    let sketch = Sketch { transitions, ..two_states() };
+    let model = sketch.model(vec![1.0, 0.0, 0.0, 1.0], Criterion::discounted(1.0 - 1e-9).unwrap()).unwrap();
+    let mdp = model.shared_mdp().unwrap();
+    let weights = [1.0, 0.5, -1.0, 0.3, 0.2, -0.4, 0.0, 1.0, 2.0, 0.0];
+    for planner in [Planner::default(), Planner::to_tolerance(Planning::Automatic, 1e-6)] {
+        for (plan, w) in planned_together(planner, &model, &weights).iter().zip(weights.chunks(2)) {
+            let alone = Planner::default().plan(&mdp, &mdp.reward(w).unwrap()).unwrap();
+            assert_eq!(plan.policy, alone.policy, "{planner:?} {w:?}");
+        }
+    }
+}
+
+#[test]
+fn rewards_below_all_normal_numbers_were_certified_too_well_beside_ordinary_ones() {
+    const TINY: f64 = 1e-313;
+    let model = Garnet { n_states: 300, n_features: 3, n_successors: 8, seed: 5, ..Garnet::default() }.build().unwrap();
+    let mdp = model.shared_mdp().unwrap();
+    let mut weights: Vec<f64> = (0..48).map(|i| 0.02 * f64::from(i * 37 % 48 - 24)).collect();
+    let ordinary: Vec<f64> = weights[..3].to_vec();
+    weights[..3].iter_mut().for_each(|w| *w *= TINY);
+    let plans = planned_together(Planner::to_tolerance(Planning::Automatic, 1e-6), &model, &weights);
+    let reward = mdp.reward(&ordinary).unwrap();
+    let best = Planner::default().plan(&mdp, &reward).unwrap().values;
+    let own = evaluate::values(&mdp, &reward, &plans[0].policy).unwrap();
+    let loss = best.iter().zip(&own).fold(0.0, |most: f64, (b, v)| most.max(b - v));
+    assert!(loss > 0.01, "the policy of rewards that vanish in single precision is not the best");
+    assert!(loss * TINY <= 1.001 * plans[0].certificate.suboptimality_bound, "{:?}", plans[0].certificate);
 }
 
 #[test]
