@@ -2,11 +2,10 @@
 //!
 //! Single precision with values kept near zero finds the policies; double precision then certifies them, eight at a time.
 
-use super::certificate::{Certificate, Horizon, Status};
+use super::certificate::{Certificate, Horizon, Status, rounding};
 use super::exact::TIE_TOLERANCE;
 use super::lanes::{LaneBackup, LaneChange, LaneChoice, LaneRange, LaneRewards, LaneTies, LaneWork, Lanes, PairReward};
 use super::planner::{Accuracy, Planner, change_within};
-use super::real::Real;
 use super::sweep::Change;
 use crate::error::{Error, Result};
 use crate::model::{Features, Mdp, Reward};
@@ -46,8 +45,9 @@ pub(super) enum LanePlan {
     Start(Vec<f64>),
 }
 
-/// Rewards of a block in both precisions; `State` per state, `Pair` per pair with the best of each row.
+/// Rewards of a block in both precisions.
 struct BlockReward {
+    /// Whether rewards depend on the action; a row then has the best of its pairs.
     per_row: bool,
     /// Per state or per row, scaled to at most one.
     scaled: Vec<Lanes<f32, BLOCK>>,
@@ -92,6 +92,7 @@ struct Reached {
 }
 
 impl Half<'_> {
+    /// Whether nothing is left to do, or nothing that is worth while.
     fn is_done(&self, reached: &Reached) -> bool {
         reached.settled || (0..HALF).all(|l| reached.choice.backup.half_span(l) <= self.goal[l])
     }
@@ -188,7 +189,7 @@ impl<'a, 'm> Blocks<'a, 'm> {
         Ok(BlockReward { per_row, scaled, full, pairs, scale })
     }
 
-    /// Single precision until each lane is near its tolerance or the precision's floor. Returns scaled values.
+    /// Single precision until each lane is near its tolerance or the precision's floor.
     fn approach(&self, reward: &BlockReward) -> Approach {
         let kernel = self.mdp.kernel();
         let gamma = self.mdp.criterion().discount();
@@ -214,7 +215,7 @@ impl<'a, 'm> Blocks<'a, 'm> {
         let mut residual = [f64::INFINITY; BLOCK];
         let mut rate = [1.0; BLOCK];
         let mut near = [false; BLOCK];
-        for sweep in 0..MAX_BLOCK_SWEEPS {
+        while sweeps < MAX_BLOCK_SWEEPS {
             let backup = LaneBackup {
                 kernel,
                 gamma: gamma as f32,
@@ -228,10 +229,10 @@ impl<'a, 'm> Blocks<'a, 'm> {
             let change = backup.run(self.planner.simd);
             std::mem::swap(&mut v, &mut out);
             shift = std::array::from_fn(|l| change.mid(l));
-            sweeps += 1;
-            if sweep % 8 == 0 {
+            if sweeps.is_multiple_of(8) {
                 pace.floor = largest(&v).map(|x| 3.0 * f64::from(f32::EPSILON) * f64::from(x));
             }
+            sweeps += 1;
             let before = residual;
             residual = std::array::from_fn(|l| f64::from(change.half_span(l)));
             for l in (0..BLOCK).filter(|&l| residual[l] > 20.0 * pace.floor[l] && before[l].is_finite()) {
@@ -403,11 +404,9 @@ impl<'a, 'm> Blocks<'a, 'm> {
         let lane = |change: &LaneChange<f64, HALF>| Change { lo: change.lo[l], hi: change.hi[l] };
         let (backup, own) = (lane(&choice.backup), lane(&choice.own));
         let shift = gamma * own.mid() / (1.0 - gamma);
-        // As in `backup_rounding`; rows sum to one up to rounding, by which the constant counts too.
-        let operations = (self.max_row + 4) as f64;
+        // Rows sum to one up to rounding, by which the constant counts too.
         let largest = v.iter().fold(0.0, |most: f64, x| most.max(x.0[l].abs()));
-        let size = largest + half.reward.scale[half.h * HALF + l] + shift.abs();
-        let rounding = operations * f64::EPSILON * size + operations * f64::from_bits(1);
+        let rounding = rounding(self.max_row, largest + half.reward.scale[half.h * HALF + l] + shift.abs());
         let goal = half.goal[l];
         let allowed = if exact { goal.max(4.0 * rounding) } else { goal };
         let values: Vec<f64> = choice.values.iter().map(|v| v.0[l] + shift).collect();
@@ -468,13 +467,7 @@ fn inverse(x: f64) -> f64 {
 }
 
 /// Largest |x| of each lane.
-fn largest<T: Real, const L: usize>(v: &[Lanes<T, L>]) -> [T; L] {
-    let mut most = [T::ZERO; L];
-    for x in v {
-        for l in 0..L {
-            let size = if x.0[l] < T::ZERO { T::ZERO - x.0[l] } else { x.0[l] };
-            most[l] = if size > most[l] { size } else { most[l] };
-        }
-    }
-    most
+fn largest(v: &[Lanes<f32, BLOCK>]) -> [f32; BLOCK] {
+    let larger = |most: [f32; BLOCK], x: &Lanes<f32, BLOCK>| std::array::from_fn(|l| most[l].max(x.0[l].abs()));
+    v.iter().fold([0.0; BLOCK], larger)
 }

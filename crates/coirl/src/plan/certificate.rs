@@ -51,8 +51,12 @@ impl Certificate {
 
 /// Largest rounding error of one backup.
 pub(crate) fn backup_rounding(problem: &Problem<'_>, values: &[f64]) -> f64 {
-    let size = super::linear::sup_norm(values) + problem.reward.max_abs();
-    let operations = (problem.max_row_entries() + 4) as f64;
+    rounding(problem.max_row_entries(), super::linear::sup_norm(values) + problem.reward.max_abs())
+}
+
+/// The same of numbers of this size, where rows have at most this many entries.
+pub(crate) fn rounding(max_row: usize, size: f64) -> f64 {
+    let operations = (max_row + 4) as f64;
     // Subnormal numbers are no nearer to each other than this, however small they are.
     operations * f64::EPSILON * size + operations * f64::from_bits(1)
 }
