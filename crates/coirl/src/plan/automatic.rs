@@ -11,7 +11,7 @@
 use super::Limits;
 use super::buffers::{Buffers, SingleBuffers, with_buffers};
 use super::iterate::{Iterated, Progress, residual};
-use super::linear::{Scratch, policy_values, reduce_value_residual};
+use super::linear::{Scratch, policy_values, reduce_value_residual, sup_norm};
 use super::problem::Problem;
 use super::sweep::{Change, Numbers, PolicyMatrix, greedy, improve};
 
@@ -168,12 +168,8 @@ fn approach(
             candidates.drop_beyond(margin(change, rate) as f32, all, q, v);
         }
         let shift = change.mid() as f32;
-        let mut size = 0.0_f32;
-        for x in v.iter_mut() {
-            *x -= shift;
-            size = if x.abs() > size { x.abs() } else { size };
-        }
-        let floor = 2.0 * f64::from(f32::EPSILON) * f64::from(size);
+        v.iter_mut().for_each(|x| *x -= shift);
+        let floor = 2.0 * f64::from(f32::EPSILON) * f64::from(sup_norm(v));
         slow_sweeps = if rate > SLOW { slow_sweeps + 1 } else { 0 };
         // The double-precision backup that follows changes by less again, at the rate of the sweeps; it should not miss its goal by a hair.
         let next_span = span * known_rate.unwrap_or(1.0);

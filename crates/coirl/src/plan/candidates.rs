@@ -12,8 +12,8 @@ use std::ops::Range;
 /// Packing pays when it leaves at most this share of the rows.
 const WORTH_PACKING: f64 = 0.8;
 
-/// Rows per state from which on there is hardly anything left to drop.
-const FEW_ROWS: f64 = 1.1;
+/// Rows per state from which on no selection would be worth packing: each state keeps one.
+const FEW_ROWS: f64 = 1.0 / WORTH_PACKING;
 
 /// Entries that are copied at a stroke where a row has no more: a copy of known length is a few instructions.
 const STROKE: usize = 16;

@@ -253,8 +253,17 @@ fn norm(side: Side, x: &[f64]) -> f64 {
     }
 }
 
-pub(crate) fn sup_norm(x: &[f64]) -> f64 {
-    x.iter().fold(0.0, |max: f64, xi| if xi.abs() > max { xi.abs() } else { max })
+/// The largest absolute value; in lanes, because one after another each comparison waits for the last.
+pub(crate) fn sup_norm<T: Real>(x: &[T]) -> T {
+    let larger = |max: T, x: T| if x.abs() > max { x.abs() } else { max };
+    let (strokes, rest) = x.as_chunks::<16>();
+    let mut lanes = [T::ZERO; 16];
+    for stroke in strokes {
+        for (max, x) in lanes.iter_mut().zip(stroke) {
+            *max = larger(*max, *x);
+        }
+    }
+    rest.iter().chain(&lanes).fold(T::ZERO, |max, x| larger(max, *x))
 }
 
 fn dot(a: &[f64], b: &[f64]) -> f64 {

@@ -1,5 +1,6 @@
 //! One planning problem as the inner loops see it: distinct rows, one reward each.
 
+use super::linear::sup_norm;
 use super::sweep::Numbers;
 use crate::error::{Error, Result};
 use crate::model::{Kernel, Mdp, Pairs, Reward};
@@ -131,6 +132,6 @@ impl RowReward<'_> {
             RowReward::State(reward) => reward,
             RowReward::Row { pairs, .. } => pairs,
         };
-        values.iter().fold(0.0, |max: f64, x| max.max(x.abs()))
+        sup_norm(values)
     }
 }

@@ -21,6 +21,8 @@ pub(crate) trait Real:
     const LOWEST: Self;
     const HIGHEST: Self;
 
+    fn abs(self) -> Self;
+
     /// The nearest number of this precision.
     fn nearest(x: f64) -> Self;
 
@@ -33,6 +35,10 @@ impl Real for f32 {
     const HALF: f32 = 0.5;
     const LOWEST: f32 = f32::NEG_INFINITY;
     const HIGHEST: f32 = f32::INFINITY;
+
+    fn abs(self) -> f32 {
+        f32::abs(self)
+    }
 
     fn nearest(x: f64) -> f32 {
         x as f32
@@ -48,6 +54,10 @@ impl Real for f64 {
     const HALF: f64 = 0.5;
     const LOWEST: f64 = f64::NEG_INFINITY;
     const HIGHEST: f64 = f64::INFINITY;
+
+    fn abs(self) -> f64 {
+        f64::abs(self)
+    }
 
     fn nearest(x: f64) -> f64 {
         x

@@ -65,20 +65,37 @@ impl<T> Numbers<'_, T> {
     }
 }
 
-/// Σ p·v over one row, in four interleaved partial sums.
+/// How many entries ahead of a sweep the memory is asked for them: the processor's own foresight suffers from the gathers.
+const AHEAD: usize = 128;
+
+/// Asks the memory for the item at `at`, which need not exist: a hint, on which no result depends.
+#[inline(always)]
+fn fetch<T>(from: &[T], at: usize) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: nothing is read, and an address that may not be read is ignored.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(from.as_ptr().wrapping_add(at).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (from, at);
+}
+
+/// Σ p·v over the entries from `start[row]` to `start[row + 1]`, in four interleaved partial sums.
 ///
 /// # Safety
-/// Every entry of `next` must be below `v.len()`, and `next` and `p` of one length.
+/// The row must be one of `start`, which ascends to the length of `next` and `p`; every entry of `next` must be below `v.len()`.
 #[inline(always)]
-unsafe fn expectation<T: Real>(next: &[u32], p: &[T], v: &[T]) -> T {
-    debug_assert!(next.len() == p.len() && next.iter().all(|&s| (s as usize) < v.len()));
+unsafe fn expectation<T: Real>(start: &[usize], row: usize, next: &[u32], p: &[T], v: &[T]) -> T {
     // SAFETY: the caller promises the bounds.
     unsafe {
-        let n = next.len();
+        let (mut i, end) = (*start.get_unchecked(row), *start.get_unchecked(row + 1));
+        debug_assert!(next.len() == p.len() && next[i..end].iter().all(|&s| (s as usize) < v.len()));
+        fetch(next, i + AHEAD);
+        fetch(p, i + AHEAD);
         let at = |i: usize| *p.get_unchecked(i) * *v.get_unchecked(*next.get_unchecked(i) as usize);
         let mut sums = [T::ZERO; 4];
-        let mut i = 0;
-        while i + 4 <= n {
+        while i + 4 <= end {
             sums[0] = sums[0] + at(i);
             sums[1] = sums[1] + at(i + 1);
             sums[2] = sums[2] + at(i + 2);
@@ -86,7 +103,7 @@ unsafe fn expectation<T: Real>(next: &[u32], p: &[T], v: &[T]) -> T {
             i += 4;
         }
         let mut sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
-        while i < n {
+        while i < end {
             sum = sum + at(i);
             i += 1;
         }
@@ -117,10 +134,7 @@ fn improve_rows<T: Real, const PER_ROW: bool>(numbers: Numbers<'_, T>, v: &[T], 
         let mut best = T::LOWEST;
         for row in first..end {
             // SAFETY: row starts ascend to the number of entries, and successors are states.
-            let expected = unsafe {
-                let (from, to) = (*row_start.get_unchecked(row), *row_start.get_unchecked(row + 1));
-                expectation(next.get_unchecked(from..to), p.get_unchecked(from..to), v)
-            };
+            let expected = unsafe { expectation(row_start, row, next, p, v) };
             let value = reward[if PER_ROW { row } else { s }] + gamma * expected;
             q[row] = value;
             best = if value > best { value } else { best };
@@ -279,10 +293,7 @@ impl PolicyMatrix {
     fn expected(&self, s: usize, v: &[f64]) -> f64 {
         // SAFETY: `start` ascends to the number of entries and every successor is below `len()`, which the callers
         // compare with `v`.
-        unsafe {
-            let (from, to) = (*self.start.get_unchecked(s), *self.start.get_unchecked(s + 1));
-            expectation(self.next.get_unchecked(from..to), self.p.get_unchecked(from..to), v)
-        }
+        unsafe { expectation(&self.start, s, &self.next, &self.p, v) }
     }
 
     /// `out = r + γ P v`.
