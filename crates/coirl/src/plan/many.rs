@@ -81,7 +81,9 @@ impl Planner {
         let blocks: Vec<&[f64]> = weights.chunks(BLOCK * k).collect();
         for (w, blocks) in blocks.chunks(wave).enumerate() {
             let plan = |(b, rows): (usize, &&[f64])| many.plan_block((w * wave + b) * BLOCK, rows);
-            let planned: Vec<Result<Vec<PlannedReward>>> = blocks.par_iter().enumerate().map(plan).collect();
+            // One by one, because blocks differ in their time.
+            let planned: Vec<Result<Vec<PlannedReward>>> =
+                blocks.par_iter().with_max_len(1).enumerate().map(plan).collect();
             for block in planned {
                 for result in block? {
                     done += 1;
