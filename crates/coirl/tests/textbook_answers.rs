@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)] // a failed unwrap is a failed test
 
 use coirl::model::{ActionId, Cmdp, Criterion, Dynamics, Features, Kernel, StateId};
-use coirl::plan::{ManyOptions, Method, PlannedReward, Planner, Policy, Status, evaluate};
+use coirl::plan::{ManyOptions, Method, PlannedReward, Planner, Policy, Start, Status, evaluate};
 use std::ops::ControlFlow;
 
 const METHODS: [Method; 4] = [
@@ -64,6 +64,22 @@ fn ties_go_to_the_lowest_action_in_blocks_too() {
     };
     Planner::default().plan_many(&mdp, &weights, ManyOptions::default(), keep).unwrap();
     assert_eq!(found, vec![(Status::Exact, vec![0, 0]); weights.len()]);
+}
+
+/// Two states that are never left, for next to nothing or nothing at all, from a hint that is far off: what is left of the hint is not small
+/// beside values of zero, however small it is.
+#[test]
+fn a_hint_far_beyond_the_values() {
+    let stay = |s: usize| vec![(vec![(s, 1.0)], 1.0)];
+    let model = model(&[stay(0), stay(1)], Criterion::discounted(0.9999).unwrap()).unwrap();
+    let mdp = model.shared_mdp().unwrap();
+    for size in [0.0, 1e-320, 1e-310, 1e-300, 1e-200, 1e-20] {
+        let reward = mdp.reward(&[size]).unwrap();
+        for method in METHODS {
+            let plan = Planner::exact(method).plan_from(&mdp, &reward, Start::Values(&[99.9, -55.0])).unwrap();
+            assert_near(&plan.values, &[1e4 * size; 2], 1e-8 * size + 1e-319);
+        }
+    }
 }
 
 /// Puterman (1994), example 3.1.1: two states, the first with two actions, at discount 0.95.

@@ -194,6 +194,14 @@ pub(super) const EXACT_START: f64 = 1e-7;
 /// Start values from here on are left alone: a sweep over them could overflow.
 pub(super) const LARGEST_HINT: f64 = f64::MAX / 1e16;
 
+/// Start values from here on say nothing about a problem: no policy is worth half as much.
+fn largest_hint(problem: &Problem<'_>) -> f64 {
+    let largest = problem.reward.max_abs();
+    // Without a discount, values have no bound of their own, unless there is nothing to gain.
+    let bound = if largest > 0.0 { 2.0 * largest / (1.0 - problem.gamma) } else { 0.0 };
+    bound.min(LARGEST_HINT)
+}
+
 /// ξ·V.
 pub(super) fn start_value(initial: &[f64], values: &[f64]) -> f64 {
     initial.iter().zip(values).map(|(p, v)| p * v).sum()
@@ -226,8 +234,7 @@ fn start_values(mdp: &Mdp<'_>, reward: &Reward, problem: &Problem<'_>, start: St
         Start::Values(values) => {
             check_length("start values", problem.n_states(), values.len())?;
             check_finite("start values", values)?;
-            // Differences of larger ones are infinite; a hint is not worth that.
-            if sup_norm(values) < LARGEST_HINT { values.to_vec() } else { problem.first_values() }
+            if sup_norm(values) < largest_hint(problem) { values.to_vec() } else { problem.first_values() }
         }
         Start::Policy(policy) => {
             if let Policy::Stationary(actions) = policy {
