@@ -3,9 +3,10 @@
 
 mod running;
 
+use coirl::agent::act;
 use coirl::artifact::read_fitted;
+use coirl::contextual::plan_mapping;
 use coirl::domains::Driving;
-use coirl::evaluate::{act, plan_mapping};
 use coirl::plan::{ManyOptions, Policy};
 use running::{Folder, as_network, json, numbers, text};
 use serde_json::Value;

@@ -6,8 +6,8 @@ use crate::errors::raised;
 use crate::model::{Model, from_json};
 use crate::policies::{self, GivenPolicy};
 use crate::threads::{Stop, at_once, on_threads, on_threads_until};
+use coirl::contextual::plan_contexts;
 use coirl::demos::Trajectory;
-use coirl::evaluate::plan_contexts;
 use coirl::model::{Mdp, Pairs, Reward, StateId};
 use coirl::plan::{
     Accuracy, Certificate, Limits, ManyOptions, Method, Plan, PlannedReward, Planner, Policy, Start, evaluate,

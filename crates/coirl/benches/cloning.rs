@@ -4,13 +4,14 @@
 #![allow(clippy::print_stdout)] // a benchmark reports on standard output
 
 use coirl::baselines::{Cloning, NeuralCloning};
+use coirl::contextual::plan_mapping;
 use coirl::demos::{Demonstration, Estimator, Train, Trajectory};
 use coirl::domains::Sepsis;
-use coirl::evaluate::{Examination, plan_mapping};
 use coirl::learn::{Method, Problem, Settings, Watch, fit};
 use coirl::mapping::RewardMapping;
 use coirl::model::Cmdp;
 use coirl::plan::ManyOptions;
+use coirl::score::Examination;
 
 const TEST_CONTEXTS: usize = 300;
 const TEST_SEED: u64 = 1_000_001;

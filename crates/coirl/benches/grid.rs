@@ -6,13 +6,14 @@
 
 use coirl::agent::Agent;
 use coirl::baselines::{FrankWolfe, LargeMdp, MaxMargin, Mwal, Projection, States};
+use coirl::contextual::plan_mapping;
 use coirl::demos::{Demonstration, Estimator, Origin, Train};
 use coirl::domains::Grid;
-use coirl::evaluate::{Examination, plan_mapping};
 use coirl::learn::{Batch, Fitted, Method, MirrorDescent, Problem, Settings, Stop, Watch, fit};
 use coirl::mapping::LinearMapping;
 use coirl::model::{Cmdp, Context};
 use coirl::plan::ManyOptions;
+use coirl::score::Examination;
 use faer::{Mat, Par};
 use std::time::Instant;
 

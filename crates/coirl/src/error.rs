@@ -490,7 +490,8 @@ impl Error {
         }
     }
 
-    pub(crate) fn shape(what: &'static str, expected: impl std::fmt::Display, found: impl std::fmt::Display) -> Self {
+    /// What should have had another shape, size or range.
+    pub fn shape(what: &'static str, expected: impl std::fmt::Display, found: impl std::fmt::Display) -> Self {
         Error::Shape { what, expected: expected.to_string(), found: found.to_string() }
     }
 }

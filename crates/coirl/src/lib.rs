@@ -72,16 +72,16 @@
 //! ```
 
 pub mod agent;
+pub mod agreement;
 pub mod artifact;
 pub mod baselines;
 pub mod clustering;
 pub mod cohort;
+pub mod contextual;
 pub mod demos;
 pub mod domains;
 pub mod dynamics;
 mod error;
-pub mod evaluate;
-pub mod experiments;
 pub mod inspect;
 mod json;
 pub mod learn;
@@ -89,9 +89,14 @@ pub mod mapping;
 pub mod model;
 pub mod nearest;
 pub mod network;
+pub mod off_policy;
+pub mod optim;
+mod packed;
 pub mod plan;
 mod random;
-mod settings_file;
+pub mod resampling;
+pub mod score;
+pub mod settings_file;
 mod simd;
 pub mod transfer;
 

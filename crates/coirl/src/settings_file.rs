@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::nearest::nearest;
 
 /// What the parser said, with the line, and the nearest name for one that does not exist.
-pub(crate) fn refused(text: &str, error: &toml::de::Error) -> Error {
+pub fn refused(text: &str, error: &toml::de::Error) -> Error {
     let place = match error.span() {
         Some(span) if !text.is_empty() => {
             let before = &text[..span.start.min(text.len())];
@@ -32,7 +32,7 @@ pub(crate) fn refused(text: &str, error: &toml::de::Error) -> Error {
 }
 
 /// Tables are merged key by key; everything else is replaced.
-pub(crate) fn merge(below: &mut toml::Table, above: toml::Table) {
+pub fn merge(below: &mut toml::Table, above: toml::Table) {
     for (key, value) in above {
         match (below.get_mut(&key), value) {
             (Some(toml::Value::Table(below)), toml::Value::Table(above)) => merge(below, above),

@@ -9,16 +9,17 @@ use clarabel::algebra::CscMatrix;
 use clarabel::solver::SupportedConeT::{NonnegativeConeT, ZeroConeT};
 use clarabel::solver::{DefaultSettings, DefaultSolver, IPSolver};
 use coirl::agent::Agent;
+use coirl::agent::act;
 use coirl::baselines::{FrankWolfe, LargeMdp, MaxMargin, Mwal, Projection, States};
 use coirl::demos::{Demonstration, Estimator, Origin, Train};
 use coirl::domains::Grid;
-use coirl::evaluate::{Examination, act};
 use coirl::learn::{Batch, Fitted, Method, MirrorDescent, Problem, Settings, Status, Stop, Watch, fit};
 use coirl::mapping::LinearMapping;
 use coirl::model::{
     Clusters, Cmdp, Context, ContextSpace, Criterion, Dynamics, Features, Kernel, Mixture, SparseRows, StateId,
 };
 use coirl::plan::{Planner, evaluate};
+use coirl::score::Examination;
 use demonstrated::{exact, train};
 use proptest::prelude::*;
 use random_models::{Sketch, all_policies, dense_values, largest, sketches};

@@ -3,16 +3,17 @@
 
 mod demonstrated;
 
+use coirl::agent::act;
 use coirl::agent::{Agent, Choice, ClonedPolicy, Inputs, KnownContexts, NearestActions};
 use coirl::baselines::{Cloning, Majority, NearestContext, PrincipalComponents, Uniform};
 use coirl::demos::{Demonstration, Estimator, Train, Trajectory};
 use coirl::domains::Garnet;
-use coirl::evaluate::{Examination, act};
 use coirl::learn::{Fitted, Method, Problem, Settings, Status, Watch, fit};
 use coirl::mapping::LinearMapping;
 use coirl::model::{ActionId, Cmdp, Context, ContextSpace, Criterion, Dynamics, Features, Kernel, SparseRows, StateId};
 use coirl::network::Standardisation;
 use coirl::plan::Policy;
+use coirl::score::Examination;
 use demonstrated::{exact, sampled, signed_point};
 
 /// Actions are drawn among those that are known.

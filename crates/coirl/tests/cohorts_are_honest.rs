@@ -7,10 +7,10 @@ use coirl::cohort::{
     Spec, Table, Unsupported, build, lint, select,
 };
 use coirl::demos::Evidence;
-use coirl::evaluate::Resampling;
-use coirl::evaluate::off_policy::AssessmentSettings;
 use coirl::learn::{Method, Problem, Settings, Watch, fit};
 use coirl::model::Features;
+use coirl::off_policy::AssessmentSettings;
+use coirl::resampling::Resampling;
 use coirl::{Error, Result};
 use std::ops::ControlFlow;
 

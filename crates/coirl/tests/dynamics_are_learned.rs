@@ -5,13 +5,14 @@
 mod demonstrated;
 
 use coirl::Error;
+use coirl::agent::act;
 use coirl::demos::{Demonstration, Estimator, Trajectory};
 use coirl::domains::{Driving, Garnet};
+use coirl::dynamics::unsupported_share;
 use coirl::dynamics::{
     Centres, ExpectationMaximisation, Learned, MaximisedStatus, Observations, Prior, PriorMean, StartCounts, Structure,
     Transition, TransitionCounts, Unseen, estimate, log_likelihood, maximum_likelihood,
 };
-use coirl::evaluate::{Examination, act, unsupported_share};
 use coirl::learn::{
     DynamicsLearning, Environment, FittedOnline, OnlineDynamics, Problem, Settings, SimulatedEnvironment, Watch, fit,
     fit_online,
@@ -19,6 +20,7 @@ use coirl::learn::{
 use coirl::mapping::LinearMapping;
 use coirl::model::{ActionId, Clusters, Cmdp, Context, ContextSpace, Dynamics, Kernel, Mixture, Pairs, StateId};
 use coirl::plan::{Policy, evaluate};
+use coirl::score::Examination;
 use demonstrated::{sampled, signed_point, train};
 use proptest::prelude::*;
 use std::sync::Arc;

@@ -5,14 +5,15 @@ mod random_models;
 
 use coirl::demos::{Demonstration, Estimator, SimulatedExpert, Train};
 use coirl::domains::{Driving, Garnet};
-use coirl::evaluate::Examination;
 use coirl::learn::{
-    BatchEllipsoid, BatchTheorem, Checkpoint, Ellipsoid, EllipsoidSet, Fitted, Method, Problem, Record, Recorder,
-    Settings, Snapshot, Status, Stop, Watch, fit, resume,
+    BatchEllipsoid, BatchTheorem, Checkpoint, Ellipsoid, Fitted, Method, Problem, Record, Recorder, Settings, Snapshot,
+    Status, Stop, Watch, fit, resume,
 };
 use coirl::mapping::LinearMapping;
 use coirl::model::{Cmdp, Context, ContextSpace, Criterion, Dynamics, Features, Kernel, SparseRows};
+use coirl::optim::EllipsoidSet;
 use coirl::plan::{Planner, evaluate};
+use coirl::score::Examination;
 use proptest::prelude::*;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;

@@ -10,11 +10,11 @@ use coirl::artifact::{
 };
 use coirl::demos::{Demonstration, Estimator, Expert, SimulatedExpert, Train};
 use coirl::domains::Garnet;
-use coirl::evaluate::Examination;
 use coirl::learn::{Checkpoint, Fitted, Problem, Record, Recorder, Settings, Snapshot, Watch, fit, resume};
 use coirl::mapping::{LinearMapping, NeuralMapping, RewardMapping};
 use coirl::model::{ActionId, Cmdp, ContextSpace};
 use coirl::network::{Architecture, Layer, Network, Standardisation};
+use coirl::score::Examination;
 use std::ops::ControlFlow;
 
 /// Keeps the checkpoint after some steps, and stops there where asked to.
@@ -364,7 +364,7 @@ fn damaged_agents_are_refused_by_name() {
             std::fs::write(&path, &bytes).unwrap();
             if let Ok(read) = read_fitted(&path) {
                 // Acting may be refused, where an action is not the model's; it may not panic.
-                let _ = coirl::evaluate::act(&model(), &read.agent, &contexts);
+                let _ = coirl::agent::act(&model(), &read.agent, &contexts);
             }
         }
     }

@@ -5,12 +5,13 @@
 use coirl::Result;
 use coirl::demos::{Answer, Expert, RecordedExpert, SimulatedExpert};
 use coirl::domains::Driving;
-use coirl::evaluate::Examination;
 use coirl::learn::{
-    Centre, Checkpoint, CuttingPlane, Fitted, Method, Problem, Record, Recorder, ReplayedDescent, ReplayedEvolution,
-    Settings, Snapshot, Status, Watch, fit, resume,
+    Checkpoint, CuttingPlane, Fitted, Method, Problem, Record, Recorder, ReplayedDescent, ReplayedEvolution, Settings,
+    Snapshot, Status, Watch, fit, resume,
 };
 use coirl::model::{Cmdp, Context, ContextSpace, Mdp};
+use coirl::optim::Centre;
+use coirl::score::Examination;
 use std::ops::ControlFlow;
 
 /// 1e-3 of the value scaled by (1 − γ)/k.

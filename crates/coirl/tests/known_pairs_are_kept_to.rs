@@ -4,10 +4,10 @@
 
 use coirl::Error;
 use coirl::agent::Agent;
+use coirl::agent::act;
 use coirl::baselines::{Cloning, Majority, NearestContext, NeuralCloning, Uniform};
 use coirl::demos::{Demonstration, Estimates, Estimator, Reference, Train, Trajectory};
 use coirl::domains::{Inadmissible, Sepsis};
-use coirl::evaluate::{Examination, act};
 use coirl::inspect::{CheckSettings, Finding, Level, check};
 use coirl::learn::{Fitted, Method, Problem, Settings, Watch, fit};
 use coirl::mapping::LinearMapping;
@@ -15,6 +15,7 @@ use coirl::model::{
     ActionId, Cmdp, Context, ContextSpace, Criterion, Dynamics, Features, Kernel, Mixture, Pairs, StateId,
 };
 use coirl::plan::Policy;
+use coirl::score::Examination;
 use std::ops::ControlFlow;
 
 fn near(found: f64, expected: f64) {

@@ -6,11 +6,11 @@ mod demonstrated;
 
 use coirl::demos::{Demonstration, Estimator};
 use coirl::domains::Driving;
-use coirl::evaluate::Examination;
 use coirl::learn::{
     Adaptive, Bundle, EvolutionStrategies, Geometry, Method, MirrorDescent, Problem, Settings, StepSize, Watch, fit,
 };
 use coirl::model::Cmdp;
+use coirl::score::Examination;
 use demonstrated::{exact, sampled, simplex_point, train};
 use rayon::prelude::*;
 

@@ -4,10 +4,10 @@
 mod demonstrated;
 
 use coirl::agent::Agent;
+use coirl::agent::act;
 use coirl::baselines::MaximumEntropy;
 use coirl::demos::{Demonstration, Estimator, Train, Trajectory};
 use coirl::domains::Garnet;
-use coirl::evaluate::act;
 use coirl::learn::{Fitted, Method, Problem, Settings, Status, Watch, fit};
 use coirl::mapping::LinearMapping;
 use coirl::model::{Cmdp, Context, ContextSpace, Criterion, StateId};

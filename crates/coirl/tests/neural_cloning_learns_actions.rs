@@ -4,18 +4,19 @@
 mod demonstrated;
 
 use coirl::agent::Agent;
+use coirl::agent::act;
 use coirl::artifact::{read_fitted, write_fitted};
 use coirl::baselines::{Cloning, NeuralCloning, StepDecay};
 use coirl::demos::{Demonstration, Estimator, Train, Trajectory, Validation};
 use coirl::domains::Garnet;
-use coirl::evaluate::act;
 use coirl::learn::{
     Batch, Checkpoint, Fitted, Hidden, Method, Problem, Record, Recorder, Settings, Snapshot, Status, Stop, Watch, fit,
     resume,
 };
 use coirl::mapping::LinearMapping;
 use coirl::model::{ActionId, Cmdp, Context, ContextSpace, Criterion, Dynamics, Features, Kernel, StateId};
-use coirl::network::{Layer, Network, Optimiser};
+use coirl::network::{Layer, Network};
+use coirl::optim::Optimiser;
 use coirl::plan::Policy;
 use demonstrated::sampled;
 use std::ops::ControlFlow;
@@ -61,7 +62,7 @@ fn an_exclusive_or_of_the_context_is_learned_by_the_network_alone() {
     let new = model.context_space().sample(500, 2).unwrap();
     let right = |fitted: &Fitted| {
         let acting = act(&model, &fitted.agent, &new).unwrap();
-        let same = |(own, context): &(&Vec<coirl::evaluate::Behaviour>, &Context)| {
+        let same = |(own, context): &(&Vec<coirl::agent::Behaviour>, &Context)| {
             own[0].policy.actions().unwrap()[0] == exclusive_or(context)
         };
         acting.iter().zip(&new).filter(same).count() as f64 / new.len() as f64

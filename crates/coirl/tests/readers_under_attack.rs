@@ -18,7 +18,6 @@ use coirl::artifact::{
 use coirl::cohort::Spec;
 use coirl::demos::{Demonstration, Estimator, Train};
 use coirl::domains::Garnet;
-use coirl::experiments::{Experiment, Scale};
 use coirl::learn::{
     Bundle, Checkpoint, CuttingPlane, Ellipsoid, EvolutionStrategies, Fitted, Method, MirrorDescent, Neural, Objective,
     Problem, Record, Recorder, Settings, Snapshot, Watch, fit, resume,
@@ -29,6 +28,7 @@ use coirl::model::{
 };
 use coirl::network::{Architecture, Layer, Network, Standardisation};
 use coirl::transfer::Transfer;
+use coirl_experiments::{Experiment, Scale};
 use effort::{Tally, effort, seed};
 use mutations::{nested, of_format, raw, read_archive, write_archive};
 use peak_alloc::PeakAlloc;

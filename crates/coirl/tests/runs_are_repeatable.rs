@@ -16,7 +16,8 @@ use coirl::learn::{
 };
 use coirl::mapping::LinearMapping;
 use coirl::model::{Cmdp, ContextSpace};
-use coirl::network::{Layer, Optimiser};
+use coirl::network::Layer;
+use coirl::optim::Optimiser;
 use demonstrated::{sampled, signed_point, train};
 use std::ops::ControlFlow;
 

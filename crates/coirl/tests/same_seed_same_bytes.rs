@@ -1,8 +1,8 @@
 //! The same input gives the same bits, whatever the number of threads and the instruction set.
 #![allow(clippy::unwrap_used)] // a failed unwrap is a failed test
 
+use coirl::contextual::plan_contexts;
 use coirl::domains::{Driving, Garnet};
-use coirl::evaluate::plan_contexts;
 use coirl::model::{Cmdp, Context, ContextSpace};
 use coirl::plan::{ManyOptions, Method, PlannedReward, Planner, Simd};
 use std::ops::ControlFlow;

@@ -2,11 +2,12 @@
 #![allow(clippy::unwrap_used)] // a failed unwrap is a failed test
 
 use coirl::agent::Agent;
+use coirl::contextual::plan_mapping;
 use coirl::domains::{Inadmissible, Sepsis, SepsisDynamics};
-use coirl::evaluate::{Examination, plan_mapping};
 use coirl::mapping::RewardMapping;
 use coirl::model::{Cmdp, Context, Dynamics, StateId};
 use coirl::plan::{ManyOptions, Planner, Policy, evaluate};
+use coirl::score::Examination;
 
 const N_CLUSTERS: usize = 713;
 const UNKNOWN: usize = 715;

@@ -1,12 +1,12 @@
 //! Section 4.3 on the sepsis simulator in miniature: the experiments that ship, with fewer contexts and seeds.
 #![allow(clippy::unwrap_used)] // a failed unwrap is a failed test
 
+use coirl::contextual::plan_contexts;
 use coirl::domains::Sepsis;
-use coirl::evaluate::plan_contexts;
-use coirl::experiments::{Experiment, Given, MeanCurve, Place, Scale, World, mapping_of_clinicians, over_seeds};
 use coirl::mapping::RewardMapping;
 use coirl::model::{ActionId, Context};
 use coirl::plan::{ManyOptions, Planner};
+use coirl_experiments::{Experiment, Given, MeanCurve, Place, Scale, World, mapping_of_clinicians, over_seeds};
 use std::ops::ControlFlow;
 
 const ONLINE: &str = include_str!("../../../experiments/sepsis-online.toml");

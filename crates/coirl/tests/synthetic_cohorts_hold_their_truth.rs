@@ -5,8 +5,8 @@ use coirl::Error;
 use coirl::cohort::synthetic::{
     Assignment, Clinician, Draws, FittedPolicy, N_COLUMNS, Row, Synthetic, SyntheticStay, Truth,
 };
+use coirl::contextual::plan_mapping;
 use coirl::domains::{Inadmissible, Patient, Sepsis};
-use coirl::evaluate::plan_mapping;
 use coirl::model::{ActionId, Context, StateId};
 use coirl::plan::{ManyOptions, Policy, evaluate};
 use std::collections::HashMap;

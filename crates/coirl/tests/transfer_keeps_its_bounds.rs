@@ -6,7 +6,7 @@
 mod random_models;
 
 use coirl::artifact::{is_library, read_library, write_library};
-use coirl::evaluate::plan_mapping;
+use coirl::contextual::plan_mapping;
 use coirl::mapping::{LearnedMapping, LinearMapping, NeuralMapping, RewardMapping};
 use coirl::model::{Clusters, Cmdp, Context, ContextSpace, Criterion, Dynamics, Mixture, StateId};
 use coirl::network::{Architecture, Layer, Network, Standardisation};

@@ -11,11 +11,11 @@ use coirl::cohort::{
     Actions, AgentAgreement, CandidateScore, Cohort, DoseLevels, Encoder, Finding, FlowStep, OffPolicy, Severity,
     TrainStays,
 };
-use coirl::evaluate::Estimate;
-use coirl::evaluate::off_policy::{Assessment, Outcome};
-use coirl::experiments::Entrant;
-use coirl::experiments::cohort::Fared;
 use coirl::model::{ActionId, Cmdp};
+use coirl::off_policy::{Assessment, Outcome};
+use coirl::resampling::Estimate;
+use coirl_experiments::Entrant;
+use coirl_experiments::cohort::Fared;
 use std::io::Write;
 
 /// Where a number would tell of too few patients.

@@ -7,8 +7,8 @@ use clap::{Args, ValueEnum};
 use coirl::agent::Agent;
 use coirl::cohort::synthetic::CarriedBack;
 use coirl::cohort::{AgentAgreement, Exam, ExamSettings, OffPolicy};
-use coirl::evaluate::Resampling;
-use coirl::evaluate::off_policy::{AssessmentSettings, BehaviourSettings, Comparable};
+use coirl::off_policy::{AssessmentSettings, BehaviourSettings, Comparable};
+use coirl::resampling::Resampling;
 use serde::Serialize;
 use std::path::Path;
 

@@ -12,7 +12,7 @@ use crate::pictures::{experiment_pictures, png_of};
 use crate::text::{pair, shell_word};
 use clap::{Args, Subcommand};
 use coirl::artifact::read_text;
-use coirl::experiments::{Experiment, Scale};
+use coirl_experiments::{Experiment, Scale};
 use serde_json::json;
 use std::io::Write;
 use std::path::{Path, PathBuf};

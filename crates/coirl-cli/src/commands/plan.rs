@@ -9,7 +9,7 @@ use crate::plans::{Columns, Contexts, Format, PlanWriter, file_writer, text_writ
 use crate::progress;
 use crate::tables::Table;
 use clap::{ArgGroup, Args, ValueEnum};
-use coirl::evaluate::plan_contexts;
+use coirl::contextual::plan_contexts;
 use coirl::mapping::LinearMapping;
 use coirl::model::{Cmdp, Context, Criterion, Dynamics};
 use coirl::plan::{Accuracy, Limits, ManyOptions, Method, PlannedReward, Planner, Simd, Status};

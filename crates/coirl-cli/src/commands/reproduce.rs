@@ -9,7 +9,7 @@ use crate::fitting::on_interrupt;
 use crate::output::OutputFolder;
 use crate::text::table;
 use clap::Args;
-use coirl::experiments::{Experiment, Given, Verdict};
+use coirl_experiments::{Experiment, Given, Verdict};
 use serde_json::json;
 use std::io::Write;
 use std::path::PathBuf;

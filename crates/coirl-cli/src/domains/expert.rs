@@ -4,9 +4,9 @@ use crate::failure::Failure;
 use crate::numbers::short;
 use crate::text;
 use coirl::domains::Sepsis;
-use coirl::evaluate::{ContextEffect, Examination};
 use coirl::model::{Cmdp, Context};
 use coirl::plan::Policy;
+use coirl::score::{ContextEffect, Examination};
 use serde::Serialize;
 use std::io::Write;
 

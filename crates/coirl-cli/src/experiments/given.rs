@@ -4,8 +4,8 @@ use crate::contexts::read_contexts;
 use crate::failure::Failure;
 use crate::tables::Table;
 use clap::Args;
-use coirl::experiments::{Experiment, Given, World};
 use coirl::mapping::LinearMapping;
+use coirl_experiments::{Experiment, Given, World};
 use std::path::{Path, PathBuf};
 
 /// Files to be used instead of what an experiment draws.

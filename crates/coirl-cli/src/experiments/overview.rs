@@ -4,7 +4,7 @@ use super::results::Results;
 use crate::failure::Failure;
 use crate::numbers::short;
 use crate::text::{Tabular, pair, title};
-use coirl::experiments::{Axis, Found, Judged, MeanCurve, Picture, Verdict};
+use coirl_experiments::{Axis, Found, Judged, MeanCurve, Picture, Verdict};
 use std::io::Write;
 
 pub(crate) fn write_overview(out: &mut dyn Write, results: &Results) -> Result<(), Failure> {

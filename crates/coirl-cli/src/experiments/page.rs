@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::pictures::experiment_pictures;
 use crate::reporting::{Markup, Page, Section, details, element, paragraph, table, table_of_words, text};
 use crate::text::Tabular;
-use coirl::experiments::{Judged, MeanCurve, Place, Scale, Verdict};
+use coirl_experiments::{Judged, MeanCurve, Place, Scale, Verdict};
 use std::io::Write;
 use std::path::Path;
 

@@ -3,7 +3,7 @@
 use crate::destination::to_file;
 use crate::failure::Failure;
 use coirl::artifact::read_text;
-use coirl::experiments::{Experiment, Judged, MeanCurve, Scale, SeedCurves, over_seeds};
+use coirl_experiments::{Experiment, Judged, MeanCurve, Scale, SeedCurves, over_seeds};
 use serde::{Deserialize, Serialize};
 use std::io::Write;
 use std::path::Path;

@@ -7,7 +7,7 @@ use crate::fitting::stop_wanted;
 use crate::output::OutputFolder;
 use crate::progress;
 use coirl::artifact::read_text;
-use coirl::experiments::{Experiment, Given, Scale, SeedCurves};
+use coirl_experiments::{Experiment, Given, Scale, SeedCurves};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::Write;

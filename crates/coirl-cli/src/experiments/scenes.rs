@@ -4,9 +4,9 @@ use crate::failure::Failure;
 use crate::pictures::{driving_picture, grid_picture, roll_out_picture};
 use coirl::demos::Trajectory;
 use coirl::domains::Grid;
-use coirl::experiments::{Place, World};
 use coirl::model::Context;
 use coirl::plan::{Plan, Planner};
+use coirl_experiments::{Place, World};
 
 /// Steps of a drive.
 const STEPS: usize = 40;

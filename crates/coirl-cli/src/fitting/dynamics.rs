@@ -6,9 +6,9 @@ use crate::numbers::{count, short};
 use clap::{Args, ValueEnum};
 use coirl::demos::{Estimator, Train};
 use coirl::dynamics::{Centres, ExpectationMaximisation, MaximisedStatus, Prior, PriorMean, Structure};
-use coirl::evaluate::Examination;
 use coirl::learn::{DynamicsLearning, Fitted, OnlineDynamics, Problem, Round, Settings, THIN_SUPPORT};
 use coirl::model::{Cmdp, Dynamics};
+use coirl::score::Examination;
 use serde::Serialize;
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! Axes: from numbers to pixels, and the ticks that people read.
 
-use coirl::experiments::Axis as Kind;
+use coirl_experiments::Axis as Kind;
 
 /// Ticks on an axis, about.
 const TICKS: f64 = 5.0;

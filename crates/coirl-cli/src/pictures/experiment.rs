@@ -7,7 +7,7 @@ use super::legend::{Legend, Sample};
 use super::panel::{Panel, Series, lines};
 use super::rows::{Row, rows};
 use super::style::{Style, styles};
-use coirl::experiments::{Experiment, MeanCurve, Picture, Point};
+use coirl_experiments::{Experiment, MeanCurve, Picture, Point};
 
 const MARGIN: f64 = 16.0;
 const BETWEEN: f64 = 30.0;
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
     use crate::experiments::SHIPPED;
     use crate::pictures::png_of;
-    use coirl::experiments::{Axis, Curve, Scale, SeedCurves, over_seeds};
+    use coirl_experiments::{Axis, Curve, Scale, SeedCurves, over_seeds};
 
     fn shipped(name: &str) -> Experiment {
         let text = SHIPPED.iter().find(|(known, _)| *known == name).map_or("", |(_, text)| *text);

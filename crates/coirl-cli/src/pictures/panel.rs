@@ -3,7 +3,7 @@
 use super::axis::Axis;
 use super::drawing::{Anchor, Drawing, Frame, Lettering, number, points};
 use super::style::Style;
-use coirl::experiments::{Axis as Kind, Picture, Point};
+use coirl_experiments::{Axis as Kind, Picture, Point};
 
 /// The area of the axes.
 const PLOT: (f64, f64) = (300.0, 210.0);

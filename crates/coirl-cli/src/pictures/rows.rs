@@ -5,7 +5,7 @@ use super::drawing::{Anchor, Drawing, Frame, INK, Lettering, PALE_INK};
 use super::marker::Marker;
 use super::panel::{BOTTOM, CAPTION, GRID, LABEL, Panel, TOP, horizontal_axis};
 use super::style::Style;
-use coirl::experiments::{Axis as Kind, Picture, Point};
+use coirl_experiments::{Axis as Kind, Picture, Point};
 
 const WIDTH: f64 = 240.0;
 const ROW: f64 = 30.0;

@@ -8,7 +8,7 @@ use crate::numbers::{count, full, short};
 use crate::plans::{MOST_ROWS, action_counts, action_name, rest};
 use crate::text;
 use coirl::agent::Agent;
-use coirl::evaluate::{Behaviour, act};
+use coirl::agent::{Behaviour, act};
 use coirl::model::{ActionId, Cmdp, Context};
 use coirl::plan::Policy;
 use serde::Serialize;

@@ -4,9 +4,9 @@ use super::markup::facts;
 use super::page::Section;
 use crate::failure::Failure;
 use crate::fitting::{Report, Truth};
-use coirl::evaluate::Examination;
 use coirl::learn::Fitted;
 use coirl::model::Cmdp;
+use coirl::score::Examination;
 use std::collections::BTreeMap;
 
 /// How the agent compares with the expert whose mapping is known.

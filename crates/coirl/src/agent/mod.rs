@@ -1,13 +1,17 @@
-//! What was learned, as a way to act: by planning for a reward, or otherwise. [`crate::evaluate::act`] turns it into policies.
+//! What was learned, as a way to act: by planning for a reward, or otherwise. [`crate::agent::act`] turns it into policies.
 
+mod behaviour;
 mod choice;
 mod cloned;
 mod cloned_network;
 mod habits;
 mod known_contexts;
 mod mixture;
+mod predictions;
 mod soft;
 
+pub use behaviour::{Behaviour, act};
+pub(crate) use behaviour::{behaviours, following, policies};
 pub use choice::Choice;
 pub(crate) use choice::scores;
 pub(crate) use cloned::linear;
@@ -16,6 +20,7 @@ pub use cloned_network::ClonedNetwork;
 pub use habits::NearestActions;
 pub use known_contexts::KnownContexts;
 pub use mixture::Mixture;
+pub use predictions::{Confidence, Predictions};
 pub use soft::{NearestWeights, SoftMapping};
 
 use crate::error::{Error, Result};

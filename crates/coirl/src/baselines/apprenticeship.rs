@@ -14,8 +14,9 @@
 use super::large_mdp::LargeMdp;
 use crate::agent::{Agent, Mixture};
 use crate::error::Result;
-use crate::learn::{GameValue, Problem, Step, dot, norm};
+use crate::learn::{GameValue, Problem, Step};
 use crate::mapping::LinearMapping;
+use crate::optim::{dot, norm};
 use crate::random::stream;
 use rand::RngExt;
 

@@ -12,13 +12,14 @@
 //! are put together. The constant of each action is not penalised. The objective is convex and minimised by L-BFGS; a step
 //! costs one product per visited state, action and input.
 
-use super::lbfgs::{Evaluation, Lbfgs};
 use super::maximum_entropy::{ActionFit, check_penalty};
 use super::state_inputs::StateInputs;
 use crate::agent::{Agent, Choice, ClonedPolicy, Inputs, linear, scores};
 use crate::error::{Error, Result, check_positive};
-use crate::learn::{Algorithm, DemonstratedActions, Problem, Run, Step, dot, largest};
+use crate::learn::{Algorithm, DemonstratedActions, Problem, Run, Step};
 use crate::network::Standardisation;
+use crate::optim::{Evaluation, Lbfgs};
+use crate::optim::{dot, norm_inf};
 use crate::plan::log_softmax;
 use rayon::prelude::*;
 use std::sync::OnceLock;
@@ -190,7 +191,7 @@ impl Algorithm for State {
             Some(design) => optimiser.step(|theta| Ok(design.objective(own, problem, &actions, theta)))?,
             None => None,
         };
-        let finished = accepted.is_none() || largest(&self.optimiser.gradient) <= own.gradient_tolerance;
+        let finished = accepted.is_none() || norm_inf(&self.optimiser.gradient) <= own.gradient_tolerance;
         Ok(Step {
             batch_loss: Some(self.optimiser.value),
             demonstrations: problem.len() as u64,

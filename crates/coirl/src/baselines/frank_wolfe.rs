@@ -16,7 +16,8 @@
 use super::apprenticeship::{Apprentice, States};
 use crate::agent::Agent;
 use crate::error::Result;
-use crate::learn::{Algorithm, GameValue, Problem, Run, Step, dot};
+use crate::learn::{Algorithm, GameValue, Problem, Run, Step};
+use crate::optim::dot;
 
 /// Settings of Frank–Wolfe steps.
 #[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize, serde::Deserialize)]

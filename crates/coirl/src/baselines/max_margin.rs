@@ -17,7 +17,8 @@
 use super::apprenticeship::{Apprentice, States};
 use crate::agent::Agent;
 use crate::error::Result;
-use crate::learn::{Algorithm, GameValue, Problem, Run, Step, dot, least_on_simplex, norm};
+use crate::learn::{Algorithm, GameValue, Problem, Run, Step};
+use crate::optim::{dot, least_on_simplex, norm};
 
 /// Settings of the maximum margin.
 #[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize, serde::Deserialize)]

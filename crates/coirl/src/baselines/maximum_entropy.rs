@@ -12,12 +12,13 @@
 //! process is not. The temperature only sets the unit of W. A deterministic expert is the limit of ever larger W: the penalty
 //! keeps W finite. Cost of a step: one soft plan and one occupancy per demonstration.
 
-use super::lbfgs::{Evaluation, Lbfgs};
 use crate::agent::{Agent, SoftMapping};
 use crate::error::{Error, Result, check_positive};
 use crate::learn::DemonstratedActions;
-use crate::learn::{Algorithm, Problem, Run, Step, dot, largest};
+use crate::learn::{Algorithm, Problem, Run, Step};
 use crate::mapping::LinearMapping;
+use crate::optim::{Evaluation, Lbfgs};
+use crate::optim::{dot, norm_inf};
 use crate::plan::{SoftPlanner, evaluate};
 use rayon::prelude::*;
 
@@ -158,7 +159,7 @@ impl Algorithm for State {
     fn step(&mut self, own: &MaximumEntropy, problem: &Problem<'_>, _run: Run) -> Result<Step> {
         let actions = DemonstratedActions::of(problem)?;
         let accepted = self.optimiser.step(|mapping| dual(problem, &actions, own, mapping))?;
-        let finished = accepted.is_none() || largest(&self.optimiser.gradient) <= self.goal;
+        let finished = accepted.is_none() || norm_inf(&self.optimiser.gradient) <= self.goal;
         Ok(Step {
             batch_loss: Some(self.optimiser.value),
             demonstrations: problem.len() as u64,
@@ -192,7 +193,7 @@ impl Algorithm for State {
     }
 
     fn bound(&self, own: &MaximumEntropy, _problem: &Problem<'_>, _steps: u64) -> Result<(Option<f64>, String)> {
-        let steepest = largest(&self.optimiser.gradient);
+        let steepest = norm_inf(&self.optimiser.gradient);
         let says = match own.penalty > 0.0 {
             // A function that curves by λ at least is within ‖g‖²/(2λ) of its least value.
             true => {

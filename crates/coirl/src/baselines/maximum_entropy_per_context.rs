@@ -7,12 +7,13 @@
 //! and nothing is learned about how they depend on the context. A new context is acted on with the weights of the nearest one
 //! (∞-norm, the first of equals), in its own dynamics. Cost of a step: a soft plan per demonstration that is not done yet.
 
-use super::lbfgs::{Evaluation, Lbfgs};
 use super::maximum_entropy::{ActionFit, MaximumEntropy, term};
 use crate::agent::{Agent, KnownContexts, NearestWeights};
 use crate::error::{Error, Result};
 use crate::learn::DemonstratedActions;
-use crate::learn::{Algorithm, Problem, Run, Step, dot, largest};
+use crate::learn::{Algorithm, Problem, Run, Step};
+use crate::optim::{Evaluation, Lbfgs};
+use crate::optim::{dot, norm_inf};
 use rayon::prelude::*;
 
 /// Iterations where nothing is said.
@@ -80,7 +81,7 @@ impl Algorithm for State {
                 return Ok(());
             }
             let accepted = context.optimiser.step(|weights| dual(problem, &actions, own, i, weights))?;
-            context.done = accepted.is_none() || largest(&context.optimiser.gradient) <= goal;
+            context.done = accepted.is_none() || norm_inf(&context.optimiser.gradient) <= goal;
             if let Some(step) = accepted {
                 context.fit = (step.remark.log_likelihood, step.remark.agreement);
             }

@@ -15,7 +15,6 @@ mod apprenticeship;
 mod cloning;
 pub(crate) mod frank_wolfe;
 mod large_mdp;
-mod lbfgs;
 pub(crate) mod max_margin;
 mod maximum_entropy;
 mod maximum_entropy_per_context;

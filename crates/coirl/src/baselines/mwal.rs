@@ -19,7 +19,8 @@
 use super::apprenticeship::{Apprentice, States};
 use crate::agent::Agent;
 use crate::error::{Error, Result, check_positive};
-use crate::learn::{Algorithm, GameValue, Problem, Run, Step, dot};
+use crate::learn::{Algorithm, GameValue, Problem, Run, Step};
+use crate::optim::dot;
 
 /// Settings of multiplicative weights.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]

@@ -7,19 +7,18 @@ use super::recorded::{RecordedStay, TestStays, ValidationStays};
 use super::split::draw;
 use super::synthetic::{CarriedBack, Draws, FittedPolicy, Row, Synthetic, Truth};
 use crate::agent::Agent;
+use crate::agent::{Confidence, Predictions, policies};
+use crate::agreement::{Decisions, Grouping, Matching, MatchingSettings, match_actions, visited_state_accuracy};
 use crate::clustering::Points;
 use crate::domains::sepsis::N_ACTIONS;
 use crate::error::{Error, Result};
-use crate::evaluate::matching::{
-    Decisions, Grouping, Matching, MatchingSettings, match_actions, visited_state_accuracy,
-};
-use crate::evaluate::off_policy::{
+use crate::model::{ActionId, Cmdp, Context, StateId};
+use crate::off_policy::{
     Assessment, AssessmentSettings, Behaviour, BehaviourSettings, Calibration, Episode, FittedQSettings, Record,
     StepPolicy, assess, recorded_outcome,
 };
-use crate::evaluate::{Confidence, Estimate, Predictions, Resampling, policies};
-use crate::model::{ActionId, Cmdp, Context, StateId};
 use crate::plan::Policy;
+use crate::resampling::{Estimate, Resampling};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 

@@ -26,6 +26,7 @@ mod prior;
 mod start;
 mod support;
 mod tally;
+mod unsupported;
 
 pub use clusters::Centres;
 pub use counts::{Transition, TransitionCounts};
@@ -38,3 +39,4 @@ pub use observations::Observations;
 pub use prior::{Prior, PriorMean, Unseen};
 pub use start::StartCounts;
 pub use support::Support;
+pub use unsupported::unsupported_share;

@@ -1,6 +1,6 @@
 //! An orthonormal basis that grows, by Gram and Schmidt with every vector taken out twice.
 
-use crate::learn::{dot, norm};
+use crate::optim::{dot, norm};
 
 /// What is left of a vector below this share of its length is rounding.
 const DEPENDENT: f64 = 1e-8;

@@ -8,9 +8,10 @@
 
 use super::progress::{Listener, tell};
 use crate::error::Result;
-use crate::evaluate::{Interval, check_level, check_resamples};
-use crate::learn::{Problem, Settings, Stop, Watch, fit, norm};
+use crate::learn::{Problem, Settings, Stop, Watch, fit};
+use crate::optim::norm;
 use crate::random::stream;
+use crate::resampling::{Interval, check_level, check_resamples};
 use rand::RngExt;
 use rayon::prelude::*;
 

@@ -18,10 +18,11 @@
 use super::bootstrap::unwatched;
 use super::progress::{Listener, tell};
 use crate::error::{Error, Result, check_room};
-use crate::evaluate::{Interval, check_level};
-use crate::learn::{Problem, Settings, Watch, chance, dot, fit};
+use crate::learn::{Problem, Settings, Watch, chance, fit};
 use crate::model::Context;
+use crate::optim::dot;
 use crate::random::stream;
+use crate::resampling::{Interval, check_level};
 use rand::RngExt;
 use rand::seq::SliceRandom;
 use rayon::prelude::*;

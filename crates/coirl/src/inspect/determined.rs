@@ -30,9 +30,10 @@ use super::progress::{Listener, tell};
 use super::span::Span;
 use super::support::never_shown;
 use crate::error::{Error, Result, check_length};
-use crate::evaluate::Interval;
-use crate::learn::{Advantage, Problem, dot, norm};
+use crate::learn::{Advantage, Problem};
 use crate::mapping::LinearMapping;
+use crate::optim::{dot, norm};
+use crate::resampling::Interval;
 use rayon::prelude::*;
 use std::ops::ControlFlow;
 

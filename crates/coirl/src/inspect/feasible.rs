@@ -10,7 +10,7 @@
 //! bound over one multiplier after the other, at n·m operations a pass.
 
 use crate::error::{Error, Result};
-use crate::learn::{dot, norm};
+use crate::optim::{dot, norm};
 use clarabel::algebra::CscMatrix;
 use clarabel::solver::SupportedConeT::{NonnegativeConeT, SecondOrderConeT, ZeroConeT};
 use clarabel::solver::{DefaultSettingsBuilder, DefaultSolver, IPSolver};

@@ -25,7 +25,7 @@ mod repeats;
 mod span;
 mod support;
 
-pub use crate::evaluate::Interval;
+pub use crate::resampling::Interval;
 pub use bootstrap::{Bootstrap, BootstrapSettings, bootstrap};
 pub use bounds::{Bounds, BoundsKind};
 pub use context_helps::{ContextHelps, ContextHelpsSettings, Verdict, context_helps};

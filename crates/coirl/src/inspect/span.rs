@@ -10,8 +10,9 @@
 use super::basis::Basis;
 use crate::demos::Origin;
 use crate::error::Result;
-use crate::learn::{Problem, dot};
+use crate::learn::Problem;
 use crate::model::{Dynamics, Mdp};
+use crate::optim::dot;
 use crate::plan::{ManyOptions, Planner};
 use rayon::prelude::*;
 use std::collections::HashMap;

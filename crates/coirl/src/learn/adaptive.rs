@@ -7,8 +7,9 @@
 use super::batch::Batch;
 use super::fit::{Algorithm, Run, Step};
 use super::objective::Objective;
-use super::problem::{Problem, dot, norm};
+use super::problem::Problem;
 use crate::error::Result;
+use crate::optim::{dot, normalise};
 
 /// Settings of adaptive mirror descent: there is no step size.
 #[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -96,13 +97,5 @@ impl Algorithm for State {
 
     fn bound(&self, _own: &Adaptive, _problem: &Problem<'_>, _steps: u64) -> Result<(Option<f64>, String)> {
         Ok((None, "the sphere is not convex: no bound holds".into()))
-    }
-}
-
-/// To length one; zero stays zero.
-pub(super) fn normalise(w: &mut [f64]) {
-    let size = norm(w);
-    if size > 0.0 {
-        w.iter_mut().for_each(|x| *x /= size);
     }
 }

@@ -17,13 +17,13 @@
 //! plan, what the expert needs and, after a mistake, an evaluation.
 
 use super::ellipsoid::start;
-use super::ellipsoid_set::{EllipsoidSet, cuts_to_shrink};
 use super::fit::{Algorithm, Run, Step};
 use super::problem::Problem;
 use super::settings::check_count;
 use crate::demos::{Trajectory, truncation_horizon};
 use crate::error::{Error, Result, check_positive, check_room};
 use crate::model::{ActionId, Criterion, StateId};
+use crate::optim::{EllipsoidSet, cuts_to_shrink};
 use crate::plan::evaluate;
 use crate::random::stream;
 use rand::RngExt;

@@ -16,9 +16,10 @@
 
 use super::chance::Advantage;
 use super::fit::{Algorithm, Run, Step};
-use super::problem::{Problem, dot, norm};
-use super::simplex_programme::least_on_simplex;
+use super::problem::Problem;
 use crate::error::{Error, Result, check_not_negative, check_positive};
+use crate::optim::least_on_simplex;
+use crate::optim::{dot, norm};
 
 /// Settings of the bundle method.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]

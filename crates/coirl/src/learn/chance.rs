@@ -7,10 +7,11 @@
 //! ⟨W, Ḡ⟩ is what the experts gain over chance under W: linear in W, zero for W = 0 and, unlike a norm, with a sign. One
 //! linear system per start and kernel.
 
-use super::problem::{Problem, norm};
+use super::problem::Problem;
 use crate::demos::Origin;
 use crate::error::Result;
 use crate::model::Dynamics;
+use crate::optim::norm;
 use crate::plan::evaluate;
 use rayon::prelude::*;
 

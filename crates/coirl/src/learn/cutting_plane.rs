@@ -14,13 +14,14 @@
 //! With exact demonstrations of a linear mapping, W* is never cut off. Every demonstration of an agent that is worse
 //! than the expert removes the centre of what is left; no bound on their number is claimed.
 
-use super::adaptive::normalise;
-use super::centre::{Centre, LEAST_MARGIN};
 use super::fit::{Algorithm, Run, Step};
-use super::problem::{Problem, dot, norm};
+use super::problem::Problem;
 use super::settings::check_count;
 use crate::demos::Answer;
 use crate::error::Result;
+use crate::optim::normalise;
+use crate::optim::{Centre, LEAST_MARGIN};
+use crate::optim::{dot, norm};
 
 /// Settings of the cutting-plane learner.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]

@@ -12,11 +12,12 @@
 //! 1] and contexts on the simplex) and the ball of the start has radius √dk (another start has a larger ball, and its
 //! radius in the place of √dk). A context costs a plan and what the expert needs; a cut O((dk)²).
 
-use super::ellipsoid_set::{EllipsoidSet, cuts_to_shrink, log_unit_ball};
 use super::fit::{Algorithm, Run, Step};
-use super::problem::{Problem, dot};
+use super::problem::Problem;
 use crate::demos::Answer;
 use crate::error::{Result, check_positive};
+use crate::optim::dot;
+use crate::optim::{EllipsoidSet, cuts_to_shrink, log_unit_ball};
 
 /// Settings of the ellipsoid method.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]

@@ -14,9 +14,10 @@
 
 use super::batch::Batch;
 use super::fit::{Algorithm, Run, Step};
-use super::problem::{Problem, dot, norm};
+use super::problem::Problem;
 use super::settings::check_count;
 use crate::error::{Result, check_not_negative, check_positive, check_room};
+use crate::optim::{dot, norm};
 use crate::random::stream;
 use rand::RngExt;
 use rand_distr::StandardNormal;

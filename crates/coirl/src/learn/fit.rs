@@ -8,7 +8,7 @@ use super::ellipsoid;
 use super::evolution;
 use super::mirror_descent;
 use super::neural;
-use super::problem::{Problem, norm};
+use super::problem::Problem;
 use super::record::{Checkpoint, Fitted, GameValue, Patience, Record, Recorder, RunCertificate, Snapshot, Status};
 use super::replay;
 use super::settings::{Method, Settings, Watched};
@@ -18,8 +18,9 @@ use crate::baselines::{
 };
 use crate::baselines::{frank_wolfe, max_margin, mwal, projection};
 use crate::error::{Error, Result, check_finite, check_length};
-use crate::evaluate::Examination;
 use crate::mapping::LinearMapping;
+use crate::optim::norm;
+use crate::score::Examination;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

@@ -13,8 +13,9 @@
 
 use super::batch::Batch;
 use super::fit::{Algorithm, Run, Step};
-use super::problem::{Problem, norm};
+use super::problem::Problem;
 use crate::error::{Error, Result, check_positive};
+use crate::optim::norm;
 
 /// Norm, ψ and set.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]

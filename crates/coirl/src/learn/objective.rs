@@ -1,8 +1,9 @@
 //! What learners of rewards minimise, as a function of the rewards themselves: whoever maps contexts to rewards propagates the rest.
 
 use super::likelihood::likelihood;
-use super::problem::{Problem, dot};
+use super::problem::Problem;
 use crate::error::{Result, check_positive};
+use crate::optim::dot;
 
 /// Temperature where nothing is said, as a share of what a feature can add up to.
 const SHARE_OF_LARGEST: f64 = 1e-3;

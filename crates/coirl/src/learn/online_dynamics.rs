@@ -17,14 +17,16 @@ use super::problem::Problem;
 use super::record::{Fitted, Recorder};
 use super::settings::Settings;
 use crate::agent::Agent;
+use crate::agent::act;
 use crate::demos::{Demonstration, Estimator, Evidence, Train, Trajectory};
+use crate::dynamics::unsupported_share;
 use crate::dynamics::{
     Learned, LogLikelihood, Observations, Prior, StartCounts, Structure, Transition, estimate, log_likelihood,
 };
 use crate::error::{Error, Result};
-use crate::evaluate::{Examination, Score, act, unsupported_share};
 use crate::model::{Cmdp, Context};
 use crate::plan::Policy;
+use crate::score::{Examination, Score};
 use rayon::prelude::*;
 
 /// Pairs with fewer observations are thin, for the record of a round.

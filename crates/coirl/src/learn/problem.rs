@@ -11,14 +11,16 @@
 use super::demonstrated_actions::DemonstratedActions;
 use super::objective::Objective;
 use crate::agent::Agent;
+use crate::agent::Predictions;
+use crate::contextual::RepeatedPlans;
 use crate::demos::{
     Answer, Demonstration, Estimates, Estimator, Evidence, Expert, Origin, RecordedExpert, Reference, Train,
     Trajectory, Validation,
 };
 use crate::error::{Error, Result, check_length};
-use crate::evaluate::{Predictions, RepeatedPlans};
 use crate::model::digest::{feed_numbers, sha256};
 use crate::model::{Cmdp, Context, ContextSpace, Criterion, Dynamics, Mdp, StateId};
+use crate::optim::{dot, norm};
 use crate::plan::{Policy, evaluate, longest_expected_time};
 use rayon::prelude::*;
 use std::sync::OnceLock;
@@ -542,19 +544,4 @@ fn trajectories_of(demonstration: &Demonstration) -> Vec<Trajectory> {
         Evidence::FeatureExpectations(_) => Vec::new(),
         Evidence::Trajectories(trajectories) => trajectories.clone(),
     }
-}
-
-/// x·y, summed in order.
-pub(crate) fn dot(x: &[f64], y: &[f64]) -> f64 {
-    x.iter().zip(y).map(|(a, b)| a * b).sum()
-}
-
-/// ‖x‖₂.
-pub(crate) fn norm(x: &[f64]) -> f64 {
-    dot(x, x).sqrt()
-}
-
-/// ‖x‖∞.
-pub(crate) fn largest(x: &[f64]) -> f64 {
-    x.iter().fold(0.0, |most, entry| most.max(entry.abs()))
 }

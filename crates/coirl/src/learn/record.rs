@@ -3,10 +3,10 @@
 use super::settings::Settings;
 use crate::agent::Agent;
 use crate::error::Result;
-use crate::evaluate::Score;
 use crate::json::{unbounded, unbounded_where_present};
 use crate::mapping::LinearMapping;
 use crate::model::Names;
+use crate::score::Score;
 use std::ops::ControlFlow;
 
 /// One step. Fields that a method does not have are `None`.

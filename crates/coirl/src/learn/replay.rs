@@ -12,13 +12,14 @@
 //! The sphere is not convex and neither has a guarantee. An epoch costs up to two plans per demonstration, one after
 //! the other; an iteration of ES one block of plans.
 
-use super::adaptive::normalise;
 use super::cutting_plane::{Demonstrations, shortest_difference};
 use super::fit::{Algorithm, Run, Step};
-use super::problem::{Problem, dot, largest, norm};
+use super::problem::Problem;
 use super::settings::check_count;
 use crate::demos::Answer;
 use crate::error::{Result, check_finite, check_positive, check_room};
+use crate::optim::normalise;
+use crate::optim::{dot, norm, norm_inf};
 use crate::random::stream;
 use rand::RngExt;
 use rand_distr::StandardNormal;
@@ -128,7 +129,7 @@ impl Descent {
                 Ok(demonstrations.difference(problem, at, &problem.act(w, index)?.1))
             };
             let g = difference_at(iterate)?;
-            let size = largest(&g);
+            let size = norm_inf(&g);
             if size <= self.shortest {
                 continue;
             }

@@ -9,14 +9,10 @@
 //! three of them per layer. Parameters are single precision.
 
 mod architecture;
-mod optimiser;
-mod packed;
 mod pass;
 mod perceptron;
 mod standardisation;
 
 pub use architecture::{Architecture, Layer};
-pub use optimiser::Optimiser;
-pub(crate) use optimiser::{Descent, Progress};
 pub use perceptron::Network;
 pub use standardisation::Standardisation;

@@ -1,11 +1,11 @@
 //! A network with its numbers.
 
 use super::architecture::{Architecture, Layer, Place};
-use super::packed;
 use super::pass::{Normalise, Pass};
 use super::standardisation::Standardisation;
 use crate::error::{Error, Result, check_length};
 use crate::model::digest::feed_numbers;
+use crate::packed;
 use crate::random::stream;
 use rand::RngExt;
 use rand_distr::StandardNormal;

@@ -5,8 +5,8 @@
 //! 1994, Theorem 6.6.3), hence V* − V^π ≤ max(Tv − T_π v) + γ(hi − lo)/(1−γ). At discount one with absorption, 1/(1−γ)
 //! is replaced by the largest expected time to absorption over all policies. Rounding in the backups is added.
 
-use super::problem::Problem;
-use super::sweep::Change;
+use crate::plan::kernels::sweep::Change;
+use crate::plan::problem::Problem;
 use serde::Serialize;
 
 /// How planning ended.
@@ -51,7 +51,7 @@ impl Certificate {
 
 /// Largest rounding error of one backup.
 pub(crate) fn backup_rounding(problem: &Problem<'_>, values: &[f64]) -> f64 {
-    rounding(problem.max_row_entries(), super::linear::sup_norm(values) + problem.reward.max_abs())
+    rounding(problem.max_row_entries(), crate::plan::kernels::linear::sup_norm(values) + problem.reward.max_abs())
 }
 
 /// The same of numbers of this size, where rows have at most this many entries.

@@ -4,17 +4,19 @@
 //! one linear system, (I − γPᵀ) d = ξ, whatever the number of features, and μ = Φᵀ d. No S × k matrix is formed. Only the
 //! states that the policy can reach enter the system.
 
-use super::average;
-use super::buffers::{OccupancyBuffers, with_occupancy_buffers};
-use super::exact::pair_values;
-use super::linear::{ROUNDING, Scratch, Series, Solved, occupancy_series, policy_occupancy, policy_values};
-use super::planner::start_value;
-use super::policy::{Policy, pairs_of};
-use super::problem::Problem;
-use super::real::Real;
-use super::sweep::PolicyMatrix;
 use crate::error::{Error, Result, check_finite, check_length, check_room};
 use crate::model::{Criterion, Features, Mdp, Pairs, Reward};
+use crate::plan::kernels::buffers::{OccupancyBuffers, with_occupancy_buffers};
+use crate::plan::kernels::linear::{
+    ROUNDING, Scratch, Series, Solved, occupancy_series, policy_occupancy, policy_values,
+};
+use crate::plan::kernels::real::Real;
+use crate::plan::kernels::sweep::PolicyMatrix;
+use crate::plan::planner::start_value;
+use crate::plan::policy::{Policy, pairs_of};
+use crate::plan::problem::Problem;
+use crate::plan::solve::average;
+use crate::plan::solve::exact::pair_values;
 
 /// Relative tolerances from which single precision is good enough for an occupancy, and kernels for which it pays.
 pub(super) const SINGLE_PRECISION_TOLERANCE: f64 = 1e-6;
@@ -278,7 +280,7 @@ fn expectation_defect(mdp: &Mdp<'_>, states: &[u32], chosen: &[u32], new: &[f32]
         let change = f64::from(new[i] - gamma * old[i]);
         mdp.features().add_scaled(s as usize, chosen[s as usize] as usize, change, &mut off);
     }
-    super::linear::sup_norm(&off)
+    crate::plan::kernels::linear::sup_norm(&off)
 }
 
 /// The matrix of a policy's `rows` among the `states` it reaches.

@@ -5,15 +5,15 @@
 //! it is optimal. If it is, the answer is exactly what planning would give, at a hundredth of the price; if not, nothing
 //! but that backup is lost. The candidate is the policy whose values are the highest on average over all states.
 
-use super::buffers::with_buffers;
-use super::evaluate;
-use super::exact::{GAIN_TOLERANCE, lowest_of_ties};
-use super::linear::sup_norm;
-use super::policy::{Policy, pairs_of};
-use super::problem::Problem;
-use super::sweep::improve;
 use crate::error::Result;
 use crate::model::{Criterion, Mdp};
+use crate::plan::evaluate;
+use crate::plan::kernels::buffers::with_buffers;
+use crate::plan::kernels::linear::sup_norm;
+use crate::plan::kernels::sweep::improve;
+use crate::plan::policy::{Policy, pairs_of};
+use crate::plan::problem::Problem;
+use crate::plan::solve::exact::{GAIN_TOLERANCE, lowest_of_ties};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, RwLock};
 

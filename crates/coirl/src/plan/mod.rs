@@ -4,38 +4,23 @@
 //! [`Certificate`] that says what is guaranteed. [`Planner::plan_many`] does so for thousands of rewards on one kernel.
 //! [`evaluate`] turns policies into values, occupancies and feature expectations.
 
-mod absorption;
-mod automatic;
-mod average;
-mod blocks;
-mod buffers;
-mod candidates;
 mod certificate;
 pub mod evaluate;
-mod exact;
-mod finite_horizon;
-mod iterate;
-mod lanes;
-mod linear;
-mod many;
+mod kernels;
 mod memory;
-mod occupancies;
 mod planner;
 mod policy;
 mod problem;
-mod real;
-mod residual;
-mod soft;
-mod sweep;
+mod solve;
 
 pub use crate::simd::{Simd, processor_features};
-pub(crate) use absorption::longest_expected_time;
 pub use certificate::{Certificate, Status};
-pub(crate) use exact::TIE_TOLERANCE;
-pub use many::{ManyOptions, PlannedReward};
 pub(crate) use memory::PolicyMemory;
 pub use planner::{Accuracy, Limits, Method, Plan, Planner, Start};
 pub use policy::Policy;
-pub use residual::suboptimality_bound;
-pub(crate) use soft::log_softmax;
-pub use soft::{SoftMethod, SoftPlan, SoftPlanner};
+pub(crate) use solve::absorption::longest_expected_time;
+pub(crate) use solve::exact::TIE_TOLERANCE;
+pub use solve::many::{ManyOptions, PlannedReward};
+pub use solve::residual::suboptimality_bound;
+pub(crate) use solve::soft::log_softmax;
+pub use solve::soft::{SoftMethod, SoftPlan, SoftPlanner};

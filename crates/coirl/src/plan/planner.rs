@@ -1,14 +1,15 @@
 //! The planner: settings in, plan out.
 
-use super::certificate::{Certificate, Horizon, Status, backup_rounding};
-use super::exact::finish_exactly;
-use super::iterate::iterate;
-use super::linear::sup_norm;
-use super::policy::{Policy, pairs_of};
-use super::problem::{Problem, RowReward};
-use super::{Simd, absorption, average, evaluate, finite_horizon};
 use crate::error::{Error, Result, check_finite, check_length};
 use crate::model::{Criterion, Mdp, Reward};
+use crate::plan::certificate::{Certificate, Horizon, Status, backup_rounding};
+use crate::plan::kernels::linear::sup_norm;
+use crate::plan::policy::{Policy, pairs_of};
+use crate::plan::problem::{Problem, RowReward};
+use crate::plan::solve::exact::finish_exactly;
+use crate::plan::solve::iterate::iterate;
+use crate::plan::solve::{absorption, average, finite_horizon};
+use crate::plan::{Simd, evaluate};
 
 /// How to plan. All methods give the same policy when planning exactly; they differ in speed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]

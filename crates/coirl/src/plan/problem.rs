@@ -1,9 +1,9 @@
 //! One planning problem as the inner loops see it: distinct rows, one reward each.
 
-use super::linear::sup_norm;
-use super::sweep::Numbers;
 use crate::error::{Error, Result};
 use crate::model::{Kernel, Mdp, Pairs, Reward};
+use crate::plan::kernels::linear::sup_norm;
+use crate::plan::kernels::sweep::Numbers;
 
 /// A kernel with a reward and a discount.
 #[derive(Debug)]

@@ -3,8 +3,8 @@
 
 use coirl::demos::Trajectory;
 use coirl::domains::Sepsis;
-use coirl::evaluate::off_policy::{Behaviour, Episode, Record, StepPolicy};
 use coirl::model::{ActionId, Cmdp, Mdp, StateId};
+use coirl::off_policy::{Behaviour, Episode, Record, StepPolicy};
 use coirl::plan::{Planner, Policy, evaluate};
 
 const DEATH: StateId = StateId(713);

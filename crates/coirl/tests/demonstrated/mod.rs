@@ -1,8 +1,8 @@
 //! Demonstrations by optimal experts, for the tests of learners.
 #![allow(dead_code)] // each test uses its own part
 
+use coirl::contextual::plan_mapping;
 use coirl::demos::{Demonstration, Train, Trajectory};
-use coirl::evaluate::plan_mapping;
 use coirl::mapping::LinearMapping;
 use coirl::model::{Cmdp, Context, ContextSpace};
 use coirl::plan::{ManyOptions, PlannedReward};

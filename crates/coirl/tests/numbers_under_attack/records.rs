@@ -9,12 +9,12 @@ use coirl::demos::Evidence;
 use coirl::dynamics::{
     Centres, ExpectationMaximisation, Observations, Prior, PriorMean, Structure, Transition, Unseen, estimate,
 };
-use coirl::evaluate::Resampling;
-use coirl::evaluate::off_policy::{
+use coirl::model::{ActionId, ContextSpace, Dynamics, Kernel, Pairs, StateId};
+use coirl::off_policy::{
     AssessmentSettings, Behaviour, BehaviourSettings, Comparable, Episode, FittedQSettings, Outcome, Record,
     StepPolicy, assess, recorded_outcome,
 };
-use coirl::model::{ActionId, ContextSpace, Dynamics, Kernel, Pairs, StateId};
+use coirl::resampling::Resampling;
 use rand::{Rng, RngExt};
 use std::ops::ControlFlow;
 use std::sync::Arc;

@@ -7,10 +7,10 @@ use coirl::domains::Garnet;
 use coirl::dynamics::{
     ExpectationMaximisation, Observations, Prior, PriorMean, Structure, Transition, Unseen, estimate,
 };
-use coirl::evaluate::off_policy::{Behaviour, BehaviourSettings, Episode, Record};
 use coirl::learn::{Bundle, EvolutionStrategies, Method, ReplayedEvolution, Settings, Watch, fit};
 use coirl::mapping::LinearMapping;
 use coirl::model::{ActionId, Cmdp, ContextSpace, Criterion, Pairs, Reward, StateId};
+use coirl::off_policy::{Behaviour, BehaviourSettings, Episode, Record};
 use coirl::plan::{Limits, ManyOptions, Method as Planning, PlannedReward, Planner, Policy, Start, Status, evaluate};
 use coirl::transfer::Transfer;
 use std::ops::ControlFlow;

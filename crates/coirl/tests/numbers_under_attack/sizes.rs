@@ -5,8 +5,6 @@ use coirl::Error;
 use coirl::clustering::{KMeans, Points};
 use coirl::demos::{Demonstration, Estimator, SimulatedExpert, Train, Trajectory};
 use coirl::domains::{Garnet, Grid};
-use coirl::evaluate::Resampling;
-use coirl::evaluate::off_policy::{Episode, Record, recorded_outcome};
 use coirl::learn::{
     Batch, BatchEllipsoid, EvolutionStrategies, Method, MirrorDescent, Perturbation, Problem, ReplayedDescent,
     ReplayedEvolution, Settings, Watch, fit,
@@ -14,7 +12,9 @@ use coirl::learn::{
 use coirl::mapping::LinearMapping;
 use coirl::model::{Cmdp, ContextSpace, Criterion, Reward};
 use coirl::network::{Architecture, Layer};
+use coirl::off_policy::{Episode, Record, recorded_outcome};
 use coirl::plan::{Planner, Policy, evaluate};
+use coirl::resampling::Resampling;
 
 const HUGE: usize = 1 << 62;
 

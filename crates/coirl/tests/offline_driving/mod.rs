@@ -2,9 +2,9 @@
 //! replacement, from trajectories of 40 transitions in n contexts, scored on 80 others.
 #![allow(dead_code)] // the test and the benchmark each use a part
 
+use coirl::contextual::plan_mapping;
 use coirl::demos::{Demonstration, Estimator, Train, Trajectory};
 use coirl::domains::Driving;
-use coirl::evaluate::plan_mapping;
 use coirl::learn::{Average, Batch, Method, MirrorDescent, Problem, Settings, StepSize, Watch, fit};
 use coirl::model::{Cmdp, Context};
 use coirl::plan::{ManyOptions, Policy, evaluate};

@@ -1,0 +1,7 @@
+//! Planning for contexts: the only place where learners meet planning.
+
+mod contexts;
+mod planner;
+
+pub use contexts::{plan_contexts, plan_mapping};
+pub(crate) use planner::RepeatedPlans;

@@ -1,0 +1,12 @@
+//! The iterations: one file per way to reach the optimal values, each with its stopping rule.
+
+pub(in crate::plan) mod absorption;
+pub(in crate::plan) mod automatic;
+pub(in crate::plan) mod average;
+pub(in crate::plan) mod blocks;
+pub(in crate::plan) mod exact;
+pub(in crate::plan) mod finite_horizon;
+pub(in crate::plan) mod iterate;
+pub(in crate::plan) mod many;
+pub(in crate::plan) mod residual;
+pub(in crate::plan) mod soft;
