@@ -70,7 +70,7 @@ BATCH = Codec(
     to_number=_only("without_replacement", "size"),
 )
 OBJECTIVE = Codec(
-    {"loss": "loss", "likelihood": {"likelihood": {"temperature": None}}},
+    {"auto": "auto", "loss": "loss", "likelihood": {"likelihood": {"temperature": None}}},
     of_number=lambda t: {"likelihood": {"temperature": t}},
     to_number=_only("likelihood", "temperature"),
 )

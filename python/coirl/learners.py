@@ -49,22 +49,24 @@ class Learner:
     seed
         Seed of everything random; the same seed gives the same result, whatever the number of threads.
     max_steps
-        Steps; as many as the method takes by default where nothing is said.
+        Steps; by default as many as the method takes.
     stop_loss, stop_gap
         Stop when the loss on the demonstrations, or the gap of methods that know one, has fallen to this.
     patience
-        Stop after so many records without anything better on the validation demonstrations; the best is returned.
+        Early stopping: end after so many records without anything better on the validation demonstrations, by default 10 where there are
+        some; the best is returned.
     watched
-        What is better: a smaller ``"loss"`` or a larger ``"accuracy"``.
+        What is better: a smaller ``"loss"`` (default) or a larger ``"accuracy"``.
     record_every
-        Steps between two records with a loss in :attr:`history_`; 0 for the start and the end only.
+        Steps between two records with a loss in :attr:`history_`; 0 for the start and the end only. By default about a hundred records, or
+        fewer in large models.
     record_loss
-        Whether records have the loss on all demonstrations, which costs a plan for each.
+        Whether records have the loss on all demonstrations, which costs a plan for each; by default they do.
     initial
         The mapping to start from, ``[d, k]``.
     estimator
         How feature expectations are read off trajectories: ``"control_variate"`` (default), ``"truncated"``, ``"geometric"`` or
-        ``"decisions"``.
+        ``"decisions"``. Choosing one makes the loss the default objective.
 
     Attributes
     ----------
@@ -85,9 +87,9 @@ class Learner:
     stop_loss: float | None = None
     stop_gap: float | None = None
     patience: int | None = None
-    watched: str = "loss"
-    record_every: int = 0
-    record_loss: bool = True
+    watched: str | None = None
+    record_every: int | None = None
+    record_loss: bool | None = None
     initial: Any = None
     estimator: Any = None
 
@@ -146,14 +148,14 @@ class Learner:
         title = f"{type(self).__name__} ({'fitted' if self._is_fitted() else 'not fitted'})"
         return table(title, rows) if rows else f"<b>{html.escape(title)}</b>"
 
-    def _own_settings(self, demonstrations: Demonstrations | None) -> dict[str, Any]:
+    def _own_settings(self) -> dict[str, Any]:
         """The settings of the method as the library has them."""
         return {name: codec.encode(_plain(getattr(self, name))) for name, codec in self._own().items()}
 
-    def _settings(self, demonstrations: Demonstrations | None = None) -> str:
+    def _settings(self) -> str:
         initial = None if self.initial is None else floats("initial", self.initial, 1, 2).ravel().tolist()
         complete = {
-            "method": {"name": self._method, **self._own_settings(demonstrations)},
+            "method": {"name": self._method, **self._own_settings()},
             "seed": self.seed,
             "stop": {
                 "max_steps": self.max_steps,
@@ -252,11 +254,11 @@ class Learner:
             raise TypeError("expert is neither a SimulatedExpert nor callable")
         if callback is not None and not callable(callback):
             raise TypeError("callback is not callable")
-        estimator = "control_variate" if self.estimator is None else ESTIMATOR.encode(self.estimator)
+        estimator = None if self.estimator is None else ESTIMATOR.encode(self.estimator)
         fitted, interrupted = _coirl.fit(
             model._model,
             demonstrations,
-            self._settings(demonstrations),
+            self._settings(),
             json.dumps(estimator, default=_plain),
             validation,
             known,
@@ -336,7 +338,7 @@ class Learner:
             raise TypeError(f"demonstrations is a {type(demonstrations).__name__}; expected Demonstrations")
         if demonstrations.has_actions:
             return fitted.accuracy(model._model, demonstrations)
-        estimator = "control_variate" if self.estimator is None else ESTIMATOR.encode(self.estimator)
+        estimator = None if self.estimator is None else ESTIMATOR.encode(self.estimator)
         loss = fitted.loss(model._model, demonstrations, json.dumps(estimator, default=_plain))
         if loss is None:
             raise SettingError(f"a {fitted.kind} agent has no loss; score it on trajectories, or by examine", name="score")

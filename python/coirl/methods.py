@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 
 from . import _coirl
 from ._codecs import BATCH, EVOLUTION_STEP, GRADIENT, HIDDEN, OBJECTIVE, OPTIMISER, PERTURBATION, STEP_SIZE, Codec
-from .demonstrations import Demonstrations
-from .learners import Learner, StreamLearner, _plain
+from .learners import Learner, StreamLearner
 
 __all__ = [
     "Adaptive",
@@ -25,20 +24,8 @@ __all__ = [
 ]
 
 
-class _WithObjective:
-    """``objective="auto"`` is the likelihood of single actions where they are known, and the loss of the paper where they are not, or where an
-    ``estimator`` was chosen."""
-
-    def _chosen_objective(self, learner: Learner, demonstrations: Demonstrations | None) -> Any:
-        objective = _plain(learner.objective)  # type: ignore[attr-defined]
-        if objective != "auto":
-            return OBJECTIVE.encode(objective)
-        sees_actions = demonstrations is not None and demonstrations.has_actions
-        return OBJECTIVE.encode("likelihood" if sees_actions and learner.estimator is None else "loss")
-
-
 @dataclass(kw_only=True, eq=False, repr=False)
-class Adaptive(StreamLearner, _WithObjective):
+class Adaptive(StreamLearner):
     """Mirror descent with nothing to tune: start here.
 
     Parameters
@@ -55,9 +42,6 @@ class Adaptive(StreamLearner, _WithObjective):
 
     _method: ClassVar[str] = "adaptive"
     _codecs: ClassVar[dict[str, Codec]] = {"objective": OBJECTIVE, "batch": BATCH}
-
-    def _own_settings(self, demonstrations: Demonstrations | None) -> dict[str, Any]:
-        return {"objective": self._chosen_objective(self, demonstrations), "batch": BATCH.encode(_plain(self.batch))}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -87,7 +71,7 @@ class MirrorDescent(StreamLearner):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Neural(StreamLearner, _WithObjective):
+class Neural(StreamLearner):
     """A network from context to reward, for rewards that are no linear function of the context.
 
     Parameters
@@ -129,9 +113,6 @@ class Neural(StreamLearner, _WithObjective):
         "optimiser": OPTIMISER,
         "batch": BATCH,
     }
-
-    def _own_settings(self, demonstrations: Demonstrations | None) -> dict[str, Any]:
-        return {**super()._own_settings(demonstrations), "objective": self._chosen_objective(self, demonstrations)}
 
     @classmethod
     def paper(cls, **settings: Any) -> Neural:
@@ -210,9 +191,10 @@ class EvolutionStrategies(StreamLearner):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Ellipsoid(Learner):
-    """Algorithm 2 of the paper: an expert demonstrates where the agent misses more than ``tolerance``."""
+    """Algorithm 2 of the paper: an expert demonstrates where the agent misses more than ``tolerance``, by default a thousandth of the largest
+    value there can be."""
 
-    tolerance: float = 0.03
+    tolerance: float | None = None
 
     interactive: ClassVar[bool] = True
     _method: ClassVar[str] = "ellipsoid"
@@ -225,14 +207,14 @@ class BatchEllipsoid(Learner):
     Parameters
     ----------
     tolerance
-        How much value an agent may miss.
+        How much value an agent may miss; by default a thousandth of the largest value there can be.
     failure_probability
         Probability with which the theorem's bound may fail.
     horizon, batch, episode
-        Transitions of a roll-out, roll-outs per cut, steps of an episode; the theorem's where nothing is said.
+        Transitions of a roll-out, roll-outs per cut, steps of an episode; by default the theorem's.
     """
 
-    tolerance: float = 0.03
+    tolerance: float | None = None
     failure_probability: float = 0.1
     horizon: int | None = None
     batch: int | None = None

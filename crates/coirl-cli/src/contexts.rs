@@ -4,7 +4,7 @@ use crate::cohorts::CohortFolder;
 use crate::failure::Failure;
 use crate::fitting::{Run, contexts_of};
 use crate::tables::{Table, named_positions};
-use coirl::learn::Fitted;
+use coirl::methods::Fitted;
 use coirl::model::{Cmdp, Context};
 use std::path::Path;
 use std::str::FromStr;

@@ -10,9 +10,9 @@ mod shipped;
 mod trajectories;
 mod watcher;
 
-pub(crate) use data::{Data, DataArgs, Truth, contexts_of, mapping_of, read_recorded};
+pub(crate) use data::{Data, DataArgs, EstimatorArg, Truth, contexts_of, mapping_of, read_recorded};
 pub(crate) use dynamics::{DynamicsArgs, LEARNED_MODEL};
-pub(crate) use methods::{METHODS, MethodArgs};
+pub(crate) use methods::{MethodArgs, table_of_methods};
 pub(crate) use picture::picture;
 pub(crate) use report::{Report, agent_in_words, rows_of_mapping, status_in_words, write_mapping};
 pub(crate) use run_folder::{FITTED, Run, Source, SourceData};

@@ -24,8 +24,9 @@ mod summary;
 mod tables;
 mod text;
 
-use arguments::{Cli, Global};
+use arguments::{Cli, Command, Global};
 use clap::Parser;
+use commands::{check, cohort, completions, domain, experiment, explain, fit, info, plan, predict, report, reproduce};
 use failure::{Failure, Outcome};
 use std::ffi::OsString;
 
@@ -57,5 +58,18 @@ fn in_own_threads(cli: Cli) -> Result<Outcome, Failure> {
         pool = pool.num_threads(threads as usize);
     }
     let pool = pool.build().map_err(|error| Failure::refused(format!("starting the threads: {error}")))?;
-    pool.install(|| commands::run(cli))
+    pool.install(|| match cli.command {
+        Command::Check(args) => check::run(&args, &cli.global),
+        Command::Cohort(args) => cohort::run(*args, &cli.global),
+        Command::Fit(args) => fit::run(&args, &cli.global),
+        Command::Explain(args) => explain::run(&args, &cli.global),
+        Command::Domain(args) => domain::run(args, &cli.global),
+        Command::Plan(args) => plan::run(*args, &cli.global),
+        Command::Predict(args) => predict::run(&args, &cli.global),
+        Command::Report(args) => report::run(&args, &cli.global),
+        Command::Experiment(args) => experiment::run(args, &cli.global),
+        Command::Reproduce(args) => reproduce::run(&args, &cli.global),
+        Command::Info(args) => info::run(&args, &cli.global),
+        Command::Completions(args) => completions::run(&args),
+    })
 }

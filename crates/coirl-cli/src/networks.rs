@@ -2,7 +2,7 @@
 
 use crate::numbers::count;
 use crate::text;
-use coirl::learn::Fitted;
+use coirl::methods::Fitted;
 use coirl::network::{Architecture, Layer};
 use serde::Serialize;
 use std::io::{self, Write};

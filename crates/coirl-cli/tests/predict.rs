@@ -332,7 +332,7 @@ fn agents_without_a_plan_are_followed_as_they_are() {
             assert!(answer["bound"].is_null() && answer["bound_is"].as_str().unwrap().starts_with("none"), "{method}");
             // Worth is only known under a mapping, and is that of the policy itself.
             assert_eq!(answer["value"].is_f64(), agent == "soft", "{method}");
-            if let Ok(mapping) = fitted.agent.reward() {
+            if let Ok(mapping) = fitted.agent.reward_mapping() {
                 let weights = mapping.weights(&contexts[i]).unwrap();
                 let own: f64 = weights.iter().zip(behaviours[0].feature_expectations.iter()).map(|(w, x)| w * x).sum();
                 assert!((answer["value"].as_f64().unwrap() - own).abs() < 1e-12);

@@ -10,8 +10,10 @@
 
 use coirl::demos::{Demonstration, Estimator, Train, Trajectory};
 use coirl::domains::Garnet;
-use coirl::learn::{Hidden, Method, Neural, Objective, Problem, Settings, Watch, fit};
+use coirl::learn::{Hidden, Neural, Problem, Watch};
+use coirl::methods::{Method, Settings, fit};
 use coirl::model::{Cmdp, ContextSpace, Criterion, Features};
+use coirl::objective::ObjectiveChoice;
 use coirl::optim::Optimiser;
 use coirl_experiments::{Place, Seen, World};
 
@@ -27,16 +29,20 @@ fn main() -> coirl::Result<()> {
         let ward = World::new(Place::SepsisThreshold)?;
         let train = ward.demonstrations(&ward.subjects(DEMONSTRATIONS, 1)?, Seen::Trajectory, 1)?;
         for (name, hidden, objective, optimiser) in [
-            ("3 x 336, batch normalisation, loss", Hidden::Simulator, Objective::Loss, momentum),
-            ("3 x 336, likelihood, Adam", Hidden::Plain, Objective::likelihood(), Optimiser::Adam),
+            ("3 x 336, batch normalisation, loss", Hidden::Simulator, ObjectiveChoice::Loss, momentum),
+            ("3 x 336, likelihood, Adam", Hidden::Plain, ObjectiveChoice::likelihood(), Optimiser::Adam),
         ] {
             measure(name, ward.model(), &train, Neural { hidden, objective, optimiser, ..Neural::default() }, 20)?;
         }
     }
     if wanted("real-life") {
         let model = patients()?;
-        let own =
-            Neural { hidden: Hidden::RealLife, objective: Objective::Loss, optimiser: momentum, ..Neural::default() };
+        let own = Neural {
+            hidden: Hidden::RealLife,
+            objective: ObjectiveChoice::Loss,
+            optimiser: momentum,
+            ..Neural::default()
+        };
         measure("20K-10K-10K-5K, loss", &model, &demonstrated(&model)?, own, 3)?;
     }
     Ok(())
@@ -63,10 +69,13 @@ fn demonstrated(model: &Cmdp) -> coirl::Result<Train> {
 fn measure(name: &str, model: &Cmdp, train: &Train, own: Neural, steps: u64) -> coirl::Result<()> {
     let parameters = own.architecture(7, model.n_features()).n_parameters();
     let problem = Problem::new(model, train, &Estimator::Decisions)?;
-    let mut settings = Settings { record_loss: false, ..Settings::new(Method::Neural(own)) };
+    let mut settings =
+        Settings { record_every: Some(0), record_loss: Some(false), ..Settings::new(Method::Neural(own)) };
     settings.stop.max_steps = Some(steps);
-    fit(&problem, &settings, Watch::default(), &mut ())?;
-    let (planning, rest) = problem.time_spent();
+    let began = std::time::Instant::now();
+    let _ = fit(&problem, &settings, Watch::default(), &mut ())?;
+    let planning = problem.planner().time();
+    let rest = began.elapsed().saturating_sub(planning);
     let all = (planning + rest).as_secs_f64();
     let (step, share) = (all / steps as f64, 100.0 * planning.as_secs_f64() / all);
     println!("| {name} | {parameters} | {step:.3} | {share:.0} % | {} |", most_memory());

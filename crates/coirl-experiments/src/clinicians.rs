@@ -3,8 +3,9 @@
 use coirl::Result;
 use coirl::demos::{Demonstration, Estimator, Train, Trajectory};
 use coirl::domains::{Patient, Sepsis};
-use coirl::learn::{Ellipsoid, Method, Problem, Settings, Watch, fit};
+use coirl::learn::{Ellipsoid, Problem, Watch};
 use coirl::mapping::LinearMapping;
+use coirl::methods::{Method, Settings, fit};
 
 /// Transitions of a recorded path.
 const TRANSITIONS: usize = 40;
@@ -22,6 +23,11 @@ pub fn mapping_of_clinicians(n: usize, seed: u64) -> Result<LinearMapping> {
     let patients = Sepsis::patients(n, seed)?;
     let train = Train::new(patients.iter().enumerate().map(demonstration).collect::<Result<_>>()?);
     let problem = Problem::new(&model, &train, &Estimator::ControlVariate)?;
-    let settings = Settings { seed, record_loss: false, ..Settings::new(Method::Ellipsoid(Ellipsoid::default())) };
+    let settings = Settings {
+        seed,
+        record_every: Some(0),
+        record_loss: Some(false),
+        ..Settings::new(Method::Ellipsoid(Ellipsoid::default()))
+    };
     Ok(fit(&problem, &settings, Watch::default(), &mut ())?.mapping()?.clone())
 }

@@ -4,7 +4,8 @@
 use super::experiment::Entrant;
 use coirl::Result;
 use coirl::cohort::{Cohort, Ends, Exam, ExamSettings, ValidationStays, draw, synthetic::Synthetic};
-use coirl::learn::{Problem, Recorder, Settings, Stop, Watch, Watched, fit};
+use coirl::learn::{Problem, Recorder, Stop, Watch, Watched};
+use coirl::methods::{Settings, fit};
 use coirl::resampling::Resampling;
 use serde::Serialize;
 
@@ -47,8 +48,8 @@ pub fn enter(
     let validation = Problem::validation(model, &watched.demonstrations(model)?, &entrant.estimator)?;
     let own = entrant.settings(problem.len(), cohort.seed);
     let (record_every, patience) = entrant.patience.unzip();
-    let stop = Stop { patience, watched: Watched::Accuracy, ..own.stop };
-    let settings = Settings { stop, record_every: record_every.unwrap_or_default(), ..own };
+    let stop = Stop { patience, watched: Some(Watched::Accuracy), ..own.stop };
+    let settings = Settings { stop, record_every: Some(record_every.unwrap_or_default()), ..own };
     let fitted = fit(&problem, &settings, Watch { validation: Some(&validation), examination: None }, recorder)?;
     let ends = Ends::of_spec(cohort.encoder.centroids.n_clusters(), &cohort.spec);
     let exam = Exam::new(model, &cohort.encoder, ends, &cohort.validation, &cohort.test)?;

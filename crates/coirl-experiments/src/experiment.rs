@@ -4,8 +4,9 @@ use super::claims::{Claim, Judged};
 use super::curves::{Curve, SeedCurves, over_seeds};
 use super::studies::Study;
 use coirl::demos::Estimator;
-use coirl::learn::{Method, Settings, Stop};
+use coirl::learn::Stop;
 use coirl::mapping::LinearMapping;
+use coirl::methods::{Method, Settings};
 use coirl::model::Context;
 use coirl::settings_file::{merge, refused};
 use coirl::{Error, Result};
@@ -96,7 +97,7 @@ impl Entrant {
     pub(super) fn settings(&self, demonstrations: usize, seed: u64) -> Settings {
         let passes = self.passes.map(|passes| passes.saturating_mul(demonstrations as u64));
         let stop = Stop { max_steps: self.steps.or(passes), ..Stop::default() };
-        Settings { seed, stop, record_loss: false, ..Settings::new(self.learner.clone()) }
+        Settings { seed, stop, record_every: Some(0), record_loss: Some(false), ..Settings::new(self.learner.clone()) }
     }
 }
 

@@ -1,7 +1,8 @@
 //! The experiments that ship: every file is read at every scale, and runs in miniature.
 #![allow(clippy::unwrap_used)] // a failed unwrap is a failed test
 
-use coirl::learn::{Method, Neural};
+use coirl::learn::Neural;
+use coirl::methods::Method;
 use coirl_experiments::{Expected, Experiment, Given, Scale, SeedCurves, Study, Verdict};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;

@@ -10,8 +10,9 @@ use coirl::agent::Agent;
 use coirl::agent::{Predictions, act};
 use coirl::artifact::{read_fitted, write_fitted};
 use coirl::demos::{Estimator, Validation};
-use coirl::learn::{Checkpoint, Problem};
+use coirl::learn::Problem;
 use coirl::mapping::LinearMapping;
+use coirl::methods::Checkpoint;
 use coirl::model::{Context, StateId};
 use coirl::score::Examination;
 use numpy::{PyArray2, PyReadonlyArray2, PyUntypedArrayMethods};
@@ -23,7 +24,7 @@ use std::sync::Arc;
 /// The result of a run.
 #[pyclass(frozen, module = "coirl._coirl")]
 pub(crate) struct Fitted {
-    pub(crate) fitted: Arc<coirl::learn::Fitted>,
+    pub(crate) fitted: Arc<coirl::methods::Fitted>,
     /// Where the run can go on from; nothing for results that were read from a file.
     pub(crate) checkpoint: Option<Arc<Checkpoint>>,
 }
@@ -87,7 +88,7 @@ impl Fitted {
         let n = given.len();
         let (k, values) = at_once(py, || {
             let contexts = accepted(&model.0, given)?;
-            let mapping = self.fitted.agent.reward()?;
+            let mapping = self.fitted.agent.reward_mapping()?;
             Ok((mapping.n_features(), mapping.weights_of_all(&contexts)?))
         })?;
         matrix(py, n, k, values)
@@ -141,7 +142,7 @@ impl Fitted {
         on_threads(py, move || {
             let validation = Validation::new(given.checked(&own)?);
             let problem = Problem::validation(&own, &validation, &Estimator::Truncated { horizon: None })?;
-            if (0..problem.len()).all(|i| problem.trajectories(i).is_empty()) {
+            if (0..problem.len()).all(|i| problem.data().trajectories(i).is_empty()) {
                 return Err(coirl::Error::NoActions { method: "scoring by accuracy" });
             }
             problem.accuracy(&fitted.agent)
@@ -157,12 +158,12 @@ impl Fitted {
         estimator: &str,
     ) -> PyResult<Option<f64>> {
         let given = demonstrations.read()?;
-        let estimator: Estimator = crate::model::from_json(py, "estimator", estimator)?;
+        let estimator: Option<Estimator> = crate::model::from_json(py, "estimator", estimator)?;
         let (own, fitted) = (model.0.clone(), self.fitted.clone());
         on_threads(py, move || {
             let Agent::Planned(mapping) = &fitted.agent else { return Ok(None) };
             let validation = Validation::new(given.checked(&own)?);
-            Problem::validation(&own, &validation, &estimator)?.unit_loss(mapping.values())
+            Problem::validation(&own, &validation, estimator.as_ref())?.unit_loss(mapping.values())
         })
     }
 

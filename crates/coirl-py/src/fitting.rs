@@ -9,8 +9,9 @@ use crate::model::{Model, from_json, to_json};
 use crate::threads::{Stop, stoppable};
 use coirl::baselines::NeuralCloning;
 use coirl::demos::{Demonstration, Estimator, Expert, Train, Validation};
-use coirl::learn::{self, Checkpoint, Neural, Problem, Record, Recorder, Settings, Snapshot, Watch};
+use coirl::learn::{Neural, Problem, Record, Recorder, Snapshot, Watch};
 use coirl::mapping::LinearMapping;
+use coirl::methods::{self, Checkpoint, Settings};
 use coirl::score::Examination;
 use numpy::PyReadonlyArray2;
 use pyo3::prelude::*;
@@ -21,6 +22,22 @@ use std::sync::Arc;
 #[pyfunction]
 pub(crate) fn default_settings(py: Python<'_>, settings: &str) -> PyResult<String> {
     to_json(&from_json::<Settings>(py, "settings", settings)?)
+}
+
+/// Every registered method: what it is called in files and on the command line, when to choose it, and its default settings.
+#[pyfunction]
+pub(crate) fn registry() -> PyResult<String> {
+    let described = methods::methods().map(|entry| {
+        let method = (entry.method)();
+        serde_json::json!({
+            "name": entry.name,
+            "about": entry.about,
+            "interactive": entry.is_interactive(),
+            "stream": method.is_stream(),
+            "settings": method.defaults(),
+        })
+    });
+    to_json(&described.collect::<Vec<_>>())
 }
 
 /// Settings of a method as the paper has them.
@@ -99,7 +116,7 @@ pub(crate) fn fit(
     from_: Option<PyRef<'_, Fitted>>,
 ) -> PyResult<(Fitted, Option<PyErr>)> {
     let settings: Settings = from_json(py, "settings", settings)?;
-    let estimator: Estimator = from_json(py, "estimator", estimator)?;
+    let estimator: Option<Estimator> = from_json(py, "estimator", estimator)?;
     let exception = Raised::default();
     let expert = match expert {
         None => None,
@@ -159,27 +176,23 @@ struct Task {
     truth: Option<(LinearMapping, Vec<Vec<f64>>)>,
     expert: Option<GivenExpert>,
     settings: Settings,
-    estimator: Estimator,
+    estimator: Option<Estimator>,
     from: Option<Arc<Checkpoint>>,
 }
 
 impl Task {
     /// Whether what the method keeps does not depend on which demonstrations it saw, so that it can go on with others.
     fn can_go_on(&self) -> bool {
-        use learn::Method;
-        matches!(
-            self.settings.method,
-            Method::Adaptive(_) | Method::MirrorDescent(_) | Method::Neural(_) | Method::EvolutionStrategies(_)
-        )
+        self.settings.method.is_stream()
     }
 
-    fn run(self, model: &coirl::model::Cmdp, watching: &mut Watching) -> coirl::Result<coirl::learn::Fitted> {
+    fn run(self, model: &coirl::model::Cmdp, watching: &mut Watching) -> coirl::Result<coirl::methods::Fitted> {
         let expert: Option<Box<dyn Expert>> = self.expert.map(|expert| expert.of(model)).transpose()?;
         let problem = match (&expert, self.contexts_only) {
             (Some(expert), true) => Problem::interactive(model, accepted(model, self.contexts)?, &**expert)?,
             (expert, _) => {
                 let demonstrations: Vec<Demonstration> = self.demonstrations.checked(model)?;
-                let problem = Problem::new(model, &Train::new(demonstrations), &self.estimator)?;
+                let problem = Problem::new(model, &Train::new(demonstrations), self.estimator.as_ref())?;
                 match expert {
                     Some(expert) => problem.with_expert(&**expert),
                     None => problem,
@@ -189,7 +202,7 @@ impl Task {
         let validation = match self.validation {
             Some(given) => {
                 let validation = Validation::new(given.checked(model)?);
-                Some(Problem::validation(model, &validation, &self.estimator)?)
+                Some(Problem::validation(model, &validation, self.estimator.as_ref())?)
             }
             None => None,
         };
@@ -199,7 +212,7 @@ impl Task {
         };
         let watch = Watch { examination: examination.as_ref(), validation: validation.as_ref() };
         match self.from {
-            None => learn::fit(&problem, &self.settings, watch, watching),
+            None => methods::fit(&problem, &self.settings, watch, watching),
             Some(checkpoint) => {
                 // The stream goes on: what was kept, with what has come since.
                 let mut going_on = Checkpoint::clone(&checkpoint);
@@ -207,7 +220,7 @@ impl Task {
                 going_on.settings = self.settings;
                 going_on.settings.stop.max_steps =
                     Some(checkpoint.step + going_on.settings.stop.max_steps.unwrap_or(problem.len() as u64));
-                learn::resume(&problem, going_on, watch, watching)
+                methods::resume(&problem, going_on, watch, watching)
             }
         }
     }

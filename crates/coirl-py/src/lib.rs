@@ -39,6 +39,7 @@ fn _coirl(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(domains::known_mappings, module)?)?;
     module.add_function(wrap_pyfunction!(fitting::default_settings, module)?)?;
     module.add_function(wrap_pyfunction!(fitting::fit, module)?)?;
+    module.add_function(wrap_pyfunction!(fitting::registry, module)?)?;
     module.add_function(wrap_pyfunction!(fitting::preset, module)?)?;
     module.add_function(wrap_pyfunction!(frames::columns, module)?)?;
     module.add_function(wrap_pyfunction!(off_policy::assess, module)?)?;

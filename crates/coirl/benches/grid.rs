@@ -9,8 +9,9 @@ use coirl::baselines::{FrankWolfe, LargeMdp, MaxMargin, Mwal, Projection, States
 use coirl::contextual::plan_mapping;
 use coirl::demos::{Demonstration, Estimator, Origin, Train};
 use coirl::domains::Grid;
-use coirl::learn::{Batch, Fitted, Method, MirrorDescent, Problem, Settings, Stop, Watch, fit};
+use coirl::learn::{Batch, MirrorDescent, Problem, Stop, Watch};
 use coirl::mapping::LinearMapping;
+use coirl::methods::{Fitted, Method, Settings, fit};
 use coirl::model::{Cmdp, Context};
 use coirl::plan::ManyOptions;
 use coirl::score::Examination;
@@ -55,7 +56,7 @@ fn timed(
     seed: u64,
 ) -> coirl::Result<(Fitted, f64)> {
     let stop = Stop { max_steps: Some(steps), ..Stop::default() };
-    let settings = Settings { seed, initial, stop, record_loss: false, ..Settings::new(method) };
+    let settings = Settings { seed, initial, stop, record_loss: Some(false), ..Settings::new(method) };
     let begun = Instant::now();
     let fitted = fit(problem, &settings, Watch::default(), &mut ())?;
     let milliseconds = 1e3 * begun.elapsed().as_secs_f64();

@@ -45,7 +45,8 @@
 //! ```
 //! use coirl::demos::{Demonstration, Estimator, Train};
 //! use coirl::domains::Driving;
-//! use coirl::learn::{Problem, Settings, Watch, fit};
+//! use coirl::learn::{Problem, Watch};
+//! use coirl::methods::{Settings, fit};
 //! use coirl::mapping::LinearMapping;
 //! use coirl::plan::{Planner, evaluate};
 //!
@@ -86,9 +87,11 @@ pub mod inspect;
 mod json;
 pub mod learn;
 pub mod mapping;
+pub mod methods;
 pub mod model;
 pub mod nearest;
 pub mod network;
+pub mod objective;
 pub mod off_policy;
 pub mod optim;
 mod packed;
@@ -101,6 +104,7 @@ mod simd;
 pub mod transfer;
 
 pub use error::{Error, Result};
+pub use methods::{fit, resume};
 
 /// The example of the README compiles and runs.
 #[cfg(doctest)]

@@ -15,20 +15,27 @@ pub fn refused(text: &str, error: &toml::de::Error) -> Error {
         _ => "settings".into(),
     };
     let message = error.message().trim().replace('\n', " ");
-    let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
-    let reason = match (message.starts_with("unknown field") || message.starts_with("unknown variant"), &quoted[..]) {
-        (true, [unknown, known @ ..]) if !known.is_empty() => {
-            let what = if message.starts_with("unknown field") { "key" } else { "value" };
-            let meant = nearest(unknown, known).unwrap_or_default();
-            format!("unknown {what} '{unknown}'; did you mean '{meant}'? (expected one of {})", known.join(", "))
-        }
-        _ if message.starts_with("duplicate key") => {
+    let reason = match message.starts_with("duplicate key") {
+        true => {
             let named = error.span().and_then(|span| text.get(span)).unwrap_or_default().trim();
             format!("duplicate key '{named}': the file already says it above; write it once")
         }
-        _ => message,
+        false => in_words(&message),
     };
     Error::Spec { place, reason }
+}
+
+/// What a reader of settings said, with the nearest name for one that does not exist.
+pub fn in_words(message: &str) -> String {
+    let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
+    match (message.starts_with("unknown field"), message.starts_with("unknown variant"), &quoted[..]) {
+        (field @ true, _, [unknown, known @ ..]) | (field, true, [unknown, known @ ..]) if !known.is_empty() => {
+            let what = if field { "key" } else { "value" };
+            let meant = nearest(unknown, known).unwrap_or_default();
+            format!("unknown {what} '{unknown}'; did you mean '{meant}'? (expected one of {})", known.join(", "))
+        }
+        _ => message.to_owned(),
+    }
 }
 
 /// Tables are merged key by key; everything else is replaced.

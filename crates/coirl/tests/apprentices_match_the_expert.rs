@@ -13,8 +13,9 @@ use coirl::agent::act;
 use coirl::baselines::{FrankWolfe, LargeMdp, MaxMargin, Mwal, Projection, States};
 use coirl::demos::{Demonstration, Estimator, Origin, Train};
 use coirl::domains::Grid;
-use coirl::learn::{Batch, Fitted, Method, MirrorDescent, Problem, Settings, Status, Stop, Watch, fit};
+use coirl::learn::{Batch, MirrorDescent, Problem, Status, Stop, Watch};
 use coirl::mapping::LinearMapping;
+use coirl::methods::{Fitted, Method, Settings, fit};
 use coirl::model::{
     Clusters, Cmdp, Context, ContextSpace, Criterion, Dynamics, Features, Kernel, Mixture, SparseRows, StateId,
 };
@@ -67,7 +68,7 @@ fn shown(model: &Cmdp, expert: &[f64]) -> Train {
 
 fn learned(problem: &Problem<'_>, method: Method, steps: u64, initial: Option<Vec<f64>>) -> Fitted {
     let stop = Stop { max_steps: Some(steps), ..Stop::default() };
-    let settings = Settings { seed: 3, stop, initial, record_every: 1, ..Settings::new(method) };
+    let settings = Settings { seed: 3, stop, initial, record_every: Some(1), ..Settings::new(method) };
     fit(problem, &settings, Watch::default(), &mut ()).unwrap()
 }
 
@@ -215,7 +216,7 @@ impl Enumerated {
     fn expert(&self, problem: &Problem<'_>) -> Vec<f64> {
         let mut expert = vec![0.0; problem.n_parameters()];
         for (i, context) in self.contexts.iter().enumerate() {
-            let own = outer(context.values(), problem.demonstrated(i).unwrap());
+            let own = outer(context.values(), problem.data().expectations(i).unwrap());
             add(&mut expert, &own, 1.0 / self.contexts.len() as f64);
         }
         expert
@@ -497,7 +498,7 @@ fn what_cannot_be_meant_is_refused() {
     let problem = Problem::new(&model, &demonstrations, &Estimator::default()).unwrap();
     let refused = |settings: Settings| fit(&problem, &settings, Watch::default(), &mut ()).unwrap_err().to_string();
     let stop = Stop { loss: Some(0.1), ..Stop::default() };
-    let reason = refused(Settings { stop, record_every: 1, ..Settings::new(projection()) });
+    let reason = refused(Settings { stop, record_every: Some(1), ..Settings::new(projection()) });
     assert!(reason.contains("no mapping"), "{reason}");
     let mwal = Method::Mwal(Mwal::default());
     let reason = refused(Settings { initial: Some(vec![1.0]), ..Settings::new(mwal) });
@@ -540,7 +541,7 @@ fn on_the_grid(method: &Method, initial: Option<&[f64]>, contexts: usize, steps:
         let problem = Problem::new(&model, &train(&demonstrations, contexts), &Estimator::default()).unwrap();
         let stop = Stop { max_steps: Some(steps), ..Stop::default() };
         let initial = initial.map(<[f64]>::to_vec);
-        let settings = Settings { seed, stop, initial, record_loss: false, ..Settings::new(method.clone()) };
+        let settings = Settings { seed, stop, initial, record_loss: Some(false), ..Settings::new(method.clone()) };
         let fitted = fit(&problem, &settings, Watch::default(), &mut ()).unwrap();
         let score = Examination::new(&model, &truth, seen).unwrap().score(&fitted.agent).unwrap();
         let share = 1.0 / SEEDS as f64;

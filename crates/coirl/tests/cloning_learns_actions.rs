@@ -8,8 +8,9 @@ use coirl::agent::{Agent, Choice, ClonedPolicy, Inputs, KnownContexts, NearestAc
 use coirl::baselines::{Cloning, Majority, NearestContext, PrincipalComponents, Uniform};
 use coirl::demos::{Demonstration, Estimator, Train, Trajectory};
 use coirl::domains::Garnet;
-use coirl::learn::{Fitted, Method, Problem, Settings, Status, Watch, fit};
+use coirl::learn::{Problem, Status, Watch};
 use coirl::mapping::LinearMapping;
+use coirl::methods::{Fitted, Method, Settings, fit};
 use coirl::model::{ActionId, Cmdp, Context, ContextSpace, Criterion, Dynamics, Features, Kernel, SparseRows, StateId};
 use coirl::network::Standardisation;
 use coirl::plan::Policy;
@@ -50,7 +51,7 @@ fn explained(problem: &Problem<'_>, policy: impl Fn(&Context) -> Policy) -> (f64
     let choices = model.states_with_a_choice();
     for i in 0..problem.len() {
         let policy = policy(problem.context(i));
-        for path in problem.trajectories(i) {
+        for path in problem.data().trajectories(i) {
             for (state, action) in path.states.iter().zip(&path.actions).filter(|step| choices.contains(step.0)) {
                 let pair = model.pairs().find(state.index(), action.index()).unwrap();
                 (sum, n) = (sum + probabilities(&policy)[pair].ln(), n + 1.0);

@@ -7,7 +7,8 @@ use coirl::cohort::{
     Spec, Table, Unsupported, build, lint, select,
 };
 use coirl::demos::Evidence;
-use coirl::learn::{Method, Problem, Settings, Watch, fit};
+use coirl::learn::{Problem, Watch};
+use coirl::methods::{Method, Settings, fit};
 use coirl::model::Features;
 use coirl::off_policy::AssessmentSettings;
 use coirl::resampling::Resampling;

@@ -13,11 +13,11 @@ use coirl::dynamics::{
     Centres, ExpectationMaximisation, Learned, MaximisedStatus, Observations, Prior, PriorMean, StartCounts, Structure,
     Transition, TransitionCounts, Unseen, estimate, log_likelihood, maximum_likelihood,
 };
-use coirl::learn::{
-    DynamicsLearning, Environment, FittedOnline, OnlineDynamics, Problem, Settings, SimulatedEnvironment, Watch, fit,
-    fit_online,
-};
+use coirl::learn::{Problem, Watch};
 use coirl::mapping::LinearMapping;
+use coirl::methods::{
+    DynamicsLearning, Environment, FittedOnline, OnlineDynamics, Settings, SimulatedEnvironment, fit, fit_online,
+};
 use coirl::model::{ActionId, Clusters, Cmdp, Context, ContextSpace, Dynamics, Kernel, Mixture, Pairs, StateId};
 use coirl::plan::{Policy, evaluate};
 use coirl::score::Examination;

@@ -267,5 +267,5 @@ fn the_slope_at_zero_is_that_of_acting_at_random() {
     }
     // Asked how it acts, rather than for a slope, it takes the first action, as whoever plans for its mapping does.
     let first = Planner::default().plan(&mdp, &mdp.reward(&[0.0; 3]).unwrap()).unwrap().policy;
-    assert_eq!(problem.act(&[0.0; 6], 0).unwrap().0, first);
+    assert_eq!(problem.best_response(&[0.0; 6], 0).unwrap().policy, first);
 }

@@ -10,8 +10,9 @@ use coirl::artifact::{
 };
 use coirl::demos::{Demonstration, Estimator, Expert, SimulatedExpert, Train};
 use coirl::domains::Garnet;
-use coirl::learn::{Checkpoint, Fitted, Problem, Record, Recorder, Settings, Snapshot, Watch, fit, resume};
+use coirl::learn::{Problem, Record, Recorder, Snapshot, Watch};
 use coirl::mapping::{LinearMapping, NeuralMapping, RewardMapping};
+use coirl::methods::{Checkpoint, Fitted, Settings, fit, resume};
 use coirl::model::{ActionId, Cmdp, ContextSpace};
 use coirl::network::{Architecture, Layer, Network, Standardisation};
 use coirl::score::Examination;
@@ -55,7 +56,7 @@ fn run(model: &Cmdp, keeper: &mut Keeper, from: Option<Checkpoint>) -> Fitted {
     let examination = Examination::new(model, &truth, contexts).unwrap();
     let watch = Watch { examination: Some(&examination), validation: None };
     match from {
-        None => fit(&problem, &Settings { record_every: 2, ..Settings::default() }, watch, keeper).unwrap(),
+        None => fit(&problem, &Settings { record_every: Some(2), ..Settings::default() }, watch, keeper).unwrap(),
         Some(checkpoint) => resume(&problem, checkpoint, watch, keeper).unwrap(),
     }
 }
@@ -91,7 +92,7 @@ fn a_checkpoint_on_disk_resumes_to_the_same_bytes() {
     let path = folder.path().join("checkpoint.json");
     let (whole, _) = fitted();
     let mut keeper = Keeper { after: 3, stop: true, kept: None };
-    run(&model(), &mut keeper, None);
+    let _ = run(&model(), &mut keeper, None);
     write_checkpoint(&path, keeper.kept.as_ref().unwrap()).unwrap();
     let read = read_checkpoint(&path).unwrap();
     assert_eq!(Some(&read), keeper.kept.as_ref());

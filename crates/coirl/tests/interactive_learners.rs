@@ -6,9 +6,9 @@ use coirl::Result;
 use coirl::demos::{Answer, Expert, RecordedExpert, SimulatedExpert};
 use coirl::domains::Driving;
 use coirl::learn::{
-    Checkpoint, CuttingPlane, Fitted, Method, Problem, Record, Recorder, ReplayedDescent, ReplayedEvolution, Settings,
-    Snapshot, Status, Watch, fit, resume,
+    CuttingPlane, Problem, Record, Recorder, ReplayedDescent, ReplayedEvolution, Snapshot, Status, Watch,
 };
+use coirl::methods::{Checkpoint, Fitted, Method, Settings, fit, resume};
 use coirl::model::{Cmdp, Context, ContextSpace, Mdp};
 use coirl::optim::Centre;
 use coirl::score::Examination;
@@ -55,7 +55,11 @@ fn cutting_planes_need_a_dozen_demonstrations() {
     assert!(demonstrations <= 13.0, "{demonstrations} demonstrations");
     assert!(value >= 0.9995, "{value} of the expert's value");
     for run in &runs {
-        assert!(run.certificate.bound_says.contains("all satisfied"), "{}", run.certificate.bound_says);
+        assert!(
+            run.certificate.guarantee.to_string().contains("all satisfied"),
+            "{}",
+            run.certificate.guarantee.to_string()
+        );
         assert_eq!(run.history.last().unwrap().violation, Some(0.0));
     }
 }
@@ -87,7 +91,11 @@ fn without_replay_every_demonstration_gives_one_cut() {
     let method = Method::CuttingPlane(CuttingPlane { replay: false, ..CuttingPlane::default() });
     let runs = runs(&method, 1..=1, 60);
     let expected = format!("{0} cuts from {0} demonstrations", runs[0].demonstrations);
-    assert!(runs[0].certificate.bound_says.contains(&expected), "{}", runs[0].certificate.bound_says);
+    assert!(
+        runs[0].certificate.guarantee.to_string().contains(&expected),
+        "{}",
+        runs[0].certificate.guarantee.to_string()
+    );
 }
 
 #[test]
@@ -100,8 +108,8 @@ fn a_cut_and_its_negation_leave_a_stated_residual() {
     let opposite: Vec<f64> = truth.values().iter().map(|w| -w).collect();
     let nobody = RecordedExpert::new(vec![vec![0.0; 3]; 2], 1e-9);
     let planning = Problem::interactive(&model, contexts.clone(), &nobody).unwrap();
-    let best = planning.act(truth.values(), 0).unwrap().1;
-    let worst = planning.act(&opposite, 1).unwrap().1;
+    let best = planning.best_response(truth.values(), 0).unwrap().feature_expectations.to_vec();
+    let worst = planning.best_response(&opposite, 1).unwrap().feature_expectations.to_vec();
     let quarrel = RecordedExpert::new(vec![best, worst], 1e-9);
     for centre in [Centre::Analytic, Centre::Chebyshev] {
         let problem = Problem::interactive(&model, contexts.clone(), &quarrel).unwrap();
@@ -110,7 +118,11 @@ fn a_cut_and_its_negation_leave_a_stated_residual() {
         settings.stop.max_steps = Some(6);
         let fitted = fit(&problem, &settings, Watch::default(), &mut ()).unwrap();
         assert_eq!(fitted.demonstrations, 2);
-        assert!(fitted.certificate.bound_says.contains("contradict"), "{}", fitted.certificate.bound_says);
+        assert!(
+            fitted.certificate.guarantee.to_string().contains("contradict"),
+            "{}",
+            fitted.certificate.guarantee.to_string()
+        );
         let violation = fitted.history.last().unwrap().violation.unwrap();
         assert!(violation > 1e-3 && violation <= 1.0, "{violation}");
         assert!(fitted.mapping().unwrap().values().iter().all(|w| w.is_finite()));
@@ -150,7 +162,7 @@ fn experts_who_disagree_are_survived_by_every_method() {
         assert!(fitted.mapping().unwrap().values().iter().all(|w| w.is_finite()));
         assert!(fitted.demonstrations > 4);
         if let Method::CuttingPlane(own) = method {
-            let says = fitted.certificate.bound_says;
+            let says = fitted.certificate.guarantee.to_string();
             let stated = if own.max_cuts == 6 { "forgotten" } else { "contradict" };
             assert!(says.contains(stated), "{says}");
         }
@@ -166,7 +178,11 @@ fn sampled_demonstrations_contradict_each_other_and_still_teach() {
     let fitted =
         fit(&problem, &Settings::new(Method::CuttingPlane(CuttingPlane::default())), Watch::default(), &mut ())
             .unwrap();
-    assert!(fitted.certificate.bound_says.contains("contradict"), "{}", fitted.certificate.bound_says);
+    assert!(
+        fitted.certificate.guarantee.to_string().contains("contradict"),
+        "{}",
+        fitted.certificate.guarantee.to_string()
+    );
     assert!(summary(&[fitted]).1 > 0.9);
 }
 
@@ -181,7 +197,7 @@ impl Recorder for Interrupt {
         if record.step < self.after {
             return Ok(ControlFlow::Continue(()));
         }
-        self.checkpoint = Some(snapshot.checkpoint()?);
+        self.checkpoint = Some(snapshot.checkpoint::<Method>()?);
         Ok(ControlFlow::Break(()))
     }
 }
@@ -198,7 +214,7 @@ fn an_interrupted_run_goes_on_as_if_nothing_had_happened_on_any_number_of_thread
     let threads = |n: usize| rayon::ThreadPoolBuilder::new().num_threads(n).build().unwrap();
     for method in methods {
         let problem = Problem::interactive(&model, SIMPLEX.sample(24, 3).unwrap(), &expert).unwrap();
-        let settings = Settings { seed: 3, record_every: 4, ..Settings::new(method) };
+        let settings = Settings { seed: 3, record_every: Some(4), ..Settings::new(method) };
         let whole = threads(1).install(|| fit(&problem, &settings, Watch::default(), &mut ()).unwrap());
         assert!(whole.demonstrations > 3);
         threads(3).install(|| {

@@ -9,8 +9,9 @@ use coirl::baselines::{Cloning, Majority, NearestContext, NeuralCloning, Uniform
 use coirl::demos::{Demonstration, Estimates, Estimator, Reference, Train, Trajectory};
 use coirl::domains::{Inadmissible, Sepsis};
 use coirl::inspect::{CheckSettings, Finding, Level, check};
-use coirl::learn::{Fitted, Method, Problem, Settings, Watch, fit};
+use coirl::learn::{Problem, Watch};
 use coirl::mapping::LinearMapping;
+use coirl::methods::{Fitted, Method, Settings, fit};
 use coirl::model::{
     ActionId, Cmdp, Context, ContextSpace, Criterion, Dynamics, Features, Kernel, Mixture, Pairs, StateId,
 };
@@ -199,7 +200,11 @@ fn demonstrated_actions_that_are_not_known() {
     let chance = run(&problem, Method::Uniform(Uniform {})).unwrap().history.last().unwrap().training_accuracy;
     near(chance.unwrap(), (0.5 + 0.0 + 1.0 / 3.0 + 0.5 + 0.5) / 5.0);
     let fitted = run(&problem, Method::Cloning(Cloning::default())).unwrap();
-    assert!(fitted.certificate.bound_says.contains("1 of 5 demonstrated actions"), "{}", fitted.certificate.bound_says);
+    assert!(
+        fitted.certificate.guarantee.to_string().contains("1 of 5 demonstrated actions"),
+        "{}",
+        fitted.certificate.guarantee.to_string()
+    );
     let last = fitted.history.last().unwrap();
     assert!(last.log_likelihood.unwrap().is_finite() && last.training_accuracy.unwrap() < 0.75);
     let policy = |fitted: &Fitted| {
@@ -210,7 +215,7 @@ fn demonstrated_actions_that_are_not_known() {
     let shares = policy(&fitted);
     assert!((0..12).all(|pair| (shares[pair] == 0.0) != KNOWN[pair]), "{shares:?}");
     let unmasked = run(&problem, Method::Cloning(Cloning { masked: false, ..Cloning::default() })).unwrap();
-    assert!(!unmasked.certificate.bound_says.contains("left out"));
+    assert!(!unmasked.certificate.guarantee.to_string().contains("left out"));
     let shares = policy(&unmasked);
     // In the ends, states 2 and 3, nobody decides.
     assert!(shares[..6].iter().all(|&share| share > 0.0) && shares[3] > 1.0 / 3.0, "{shares:?}");
@@ -222,7 +227,7 @@ fn demonstrated_actions_that_are_not_known() {
     for masked in [true, false] {
         let own = NeuralCloning { masked, ..NeuralCloning::default() };
         let fitted = run(&problem, Method::NeuralCloning(own)).unwrap();
-        assert_eq!(fitted.certificate.bound_says.contains("1 of 5 demonstrated actions"), masked);
+        assert_eq!(fitted.certificate.guarantee.to_string().contains("1 of 5 demonstrated actions"), masked);
         let shares = policy(&fitted);
         if masked {
             assert!((0..12).all(|pair| shares[pair] == 0.0 || KNOWN[pair]), "{shares:?}");

@@ -6,9 +6,8 @@ mod demonstrated;
 
 use coirl::demos::{Demonstration, Estimator};
 use coirl::domains::Driving;
-use coirl::learn::{
-    Adaptive, Bundle, EvolutionStrategies, Geometry, Method, MirrorDescent, Problem, Settings, StepSize, Watch, fit,
-};
+use coirl::learn::{Adaptive, Bundle, EvolutionStrategies, Geometry, MirrorDescent, Problem, StepSize, Watch};
+use coirl::methods::{Method, Settings, fit};
 use coirl::model::Cmdp;
 use coirl::score::Examination;
 use demonstrated::{exact, sampled, simplex_point, train};
@@ -44,7 +43,7 @@ fn value_ratio(model: &Cmdp, method: &Method, setup: Setup, n: usize, seed: u64)
         Setup::Trajectories(estimator) => (sampled(model, &truth, &contexts, TRANSITIONS, seed), estimator),
     };
     let problem = Problem::new(model, &train(&demonstrations, n), estimator).unwrap();
-    let mut settings = Settings { seed, record_loss: false, ..Settings::new(method.clone()) };
+    let mut settings = Settings { seed, record_loss: Some(false), ..Settings::new(method.clone()) };
     if !matches!(method, Method::Bundle(_)) {
         settings.initial = Some(simplex_point(9, seed));
         settings.stop.max_steps = Some(n as u64);

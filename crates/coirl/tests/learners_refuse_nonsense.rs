@@ -5,8 +5,9 @@ mod demonstrated;
 
 use coirl::demos::{Estimator, Expert, SimulatedExpert};
 use coirl::domains::Garnet;
-use coirl::learn::{Adaptive, BatchEllipsoid, Bundle, Method, Problem, Record, Settings, Status, Stop, Watch, fit};
+use coirl::learn::{Adaptive, BatchEllipsoid, Bundle, Problem, Record, Status, Stop, Watch};
 use coirl::mapping::LinearMapping;
+use coirl::methods::{Method, Settings, fit};
 use coirl::model::{Cmdp, ContextSpace};
 use demonstrated::{sampled, signed_point, train};
 use std::ops::ControlFlow;
@@ -38,15 +39,16 @@ fn stop_rules_that_cannot_act() {
     let loss = Stop { loss: Some(0.25), ..Stop::default() };
     let patience = Stop { patience: Some(7), ..Stop::default() };
     for (settings, place, reason) in [
-        (with(loss.clone(), 0, true), "stop.loss = 0.25", "not recorded"),
-        (with(loss.clone(), 5, false), "stop.loss = 0.25", "not recorded"),
-        (with(patience.clone(), 0, true), "stop.patience = 7", "record_every"),
-        (with(patience, 5, true), "stop.patience = 7", "no validation demonstrations"),
+        (with(loss.clone(), Some(0), Some(true)), "stop.loss = 0.25", "not recorded"),
+        (with(loss.clone(), Some(5), Some(false)), "stop.loss = 0.25", "not recorded"),
+        (with(patience.clone(), Some(0), Some(true)), "stop.patience = 7", "record_every"),
+        (with(patience, Some(5), Some(true)), "stop.patience = 7", "no validation demonstrations"),
     ] {
         let message = refusal(&settings);
         assert!(message.contains(place) && message.contains(reason), "{message}");
     }
-    let reached = with_problem(|problem| fit(problem, &with(loss, 1, true), Watch::default(), &mut ()).unwrap());
+    let reached =
+        with_problem(|problem| fit(problem, &with(loss, Some(1), Some(true)), Watch::default(), &mut ()).unwrap());
     assert_eq!(reached.status, Status::LossReached);
 }
 
@@ -86,7 +88,7 @@ fn demonstrations_are_counted_between_records() {
         seen = record.demonstrations;
         if record.step == 7 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
-    let settings = Settings { record_every: 5, ..Settings::new(Method::Adaptive(Adaptive::default())) };
+    let settings = Settings { record_every: Some(5), ..Settings::new(Method::Adaptive(Adaptive::default())) };
     let fitted = with_problem(|problem| fit(problem, &settings, Watch::default(), &mut stop).unwrap());
     assert_eq!((fitted.status, fitted.steps, fitted.demonstrations), (Status::Interrupted, 7, 7));
     assert_eq!(seen, 7);

@@ -6,11 +6,13 @@ mod demonstrated;
 use coirl::demos::Estimator;
 use coirl::domains::Garnet;
 use coirl::learn::{
-    Average, Batch, EvolutionStep, EvolutionStrategies, EvolutionTheorem, Geometry, Method, MirrorDescent,
-    Perturbation, Policies, Problem, Region, Settings, StepSize, Watch, fit,
+    Average, Batch, EvolutionStep, EvolutionStrategies, EvolutionTheorem, Geometry, MirrorDescent, Policies, Problem,
+    Region, StepSize, Watch,
 };
 use coirl::mapping::LinearMapping;
+use coirl::methods::{Method, Settings, fit};
 use coirl::model::{Cmdp, Context, ContextSpace};
+use coirl::optim::Perturbation;
 use demonstrated::{exact, signed_point, simplex_point, train};
 use proptest::prelude::*;
 
@@ -51,7 +53,7 @@ proptest! {
         let contexts = model.context_space().sample(4, seed).unwrap();
         let truth = signed_point(D * K, seed);
         let problem = problem(&model, &truth, &contexts);
-        let all = problem.all();
+        let all = problem.data().all();
         let (v, w) = (signed_point(D * K, seed ^ 1), signed_point(D * K, seed ^ 2));
         let (at_v, at_w) = (problem.loss(&v, &all).unwrap(), problem.loss(&w, &all).unwrap());
         let size = problem.sum_bound().unwrap();
@@ -137,7 +139,7 @@ fn perturbations_find_the_subgradient() {
     let contexts = model.context_space().sample(4, 6).unwrap();
     let problem = problem(&model, &signed_point(D * K, 6), &contexts);
     let start: Vec<f64> = signed_point(D * K, 7).iter().map(|x| 0.1 * x).collect();
-    let truth = problem.loss(&start, &problem.all()).unwrap().subgradient;
+    let truth = problem.loss(&start, &problem.data().all()).unwrap().subgradient;
     let size = dot(&truth, &truth).sqrt();
     assert!(size > 0.1, "there is something to find");
     for policies in [Policies::Fixed, Policies::Resolved] {

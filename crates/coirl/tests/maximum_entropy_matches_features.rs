@@ -5,11 +5,12 @@ mod demonstrated;
 
 use coirl::agent::Agent;
 use coirl::agent::act;
-use coirl::baselines::MaximumEntropy;
+use coirl::baselines::{MaximumEntropy, MaximumEntropyPerContext};
 use coirl::demos::{Demonstration, Estimator, Train, Trajectory};
 use coirl::domains::Garnet;
-use coirl::learn::{Fitted, Method, Problem, Settings, Status, Watch, fit};
+use coirl::learn::{Problem, Status, Watch};
 use coirl::mapping::LinearMapping;
+use coirl::methods::{Fitted, Method, Settings, fit};
 use coirl::model::{Cmdp, Context, ContextSpace, Criterion, StateId};
 use coirl::plan::{SoftPlan, SoftPlanner, evaluate};
 use demonstrated::{exact, signed_point};
@@ -39,7 +40,7 @@ fn shown(model: &Cmdp, truth: &LinearMapping, contexts: &[Context], temperature:
 }
 
 fn run(problem: &Problem<'_>, own: MaximumEntropy, initial: Option<Vec<f64>>, max_steps: Option<u64>) -> Fitted {
-    let mut settings = Settings { initial, record_loss: false, ..Settings::new(Method::MaximumEntropy(own)) };
+    let mut settings = Settings { initial, record_loss: Some(false), ..Settings::new(Method::MaximumEntropy(own)) };
     settings.stop.max_steps = max_steps;
     fit(problem, &settings, Watch::default(), &mut ()).unwrap()
 }
@@ -51,7 +52,7 @@ fn dual(problem: &Problem<'_>, values: &[f64], own: &MaximumEntropy) -> f64 {
         let mdp = problem.mdp(i).unwrap();
         let weights = mapping.weights(problem.context(i)).unwrap();
         let plan = SoftPlanner::at(own.temperature).plan(&mdp, &mdp.reward(&weights).unwrap()).unwrap();
-        let seen = problem.demonstrated(i).unwrap();
+        let seen = problem.data().expectations(i).unwrap();
         plan.value - weights.iter().zip(seen).map(|(w, mu)| w * mu).sum::<f64>()
     };
     let mean = (0..problem.len()).map(term).sum::<f64>() / problem.len() as f64;
@@ -69,7 +70,7 @@ fn gradient(problem: &Problem<'_>, values: &[f64], own: &MaximumEntropy) -> Vec<
         let mu = evaluate::feature_expectations(&mdp, &plan.policy).unwrap();
         for (a, c) in problem.context(i).values().iter().enumerate() {
             for j in 0..K {
-                sum[a * K + j] += c * (mu[j] - problem.demonstrated(i).unwrap()[j]) / problem.len() as f64;
+                sum[a * K + j] += c * (mu[j] - problem.data().expectations(i).unwrap()[j]) / problem.len() as f64;
             }
         }
     }
@@ -275,8 +276,13 @@ fn weights_of_single_contexts() {
     let contexts = model.context_space().sample(5, 5).unwrap();
     let problem = Problem::new(&model, &shown(&model, &truth, &contexts, 1.0), &Estimator::default()).unwrap();
     let own = MaximumEntropy { penalty: 0.0, gradient_tolerance: 1e-10, ..MaximumEntropy::default() };
-    let fitted =
-        fit(&problem, &Settings::new(Method::MaximumEntropyPerContext(own)), Watch::default(), &mut ()).unwrap();
+    let fitted = fit(
+        &problem,
+        &Settings::new(Method::MaximumEntropyPerContext(MaximumEntropyPerContext(own))),
+        Watch::default(),
+        &mut (),
+    )
+    .unwrap();
     assert_eq!((fitted.status, fitted.certificate.loss), (Status::Finished, None));
     assert!(fitted.mapping().is_err());
     let Agent::Nearest(nearest) = &fitted.agent else { panic!("weights per context") };
@@ -311,7 +317,7 @@ fn likelihoods_of_trajectories_are_reported() {
     let (mut sum, mut agreement, mut n) = (0.0, 0.0, 0.0);
     for (i, context) in contexts.iter().enumerate() {
         let plan = soft(&model, fitted.mapping().unwrap(), context, 1.0);
-        for path in problem.trajectories(i) {
+        for path in problem.data().trajectories(i) {
             for (state, action) in path.states.iter().zip(&path.actions) {
                 let log =
                     plan.log_probabilities(0).unwrap()[model.pairs().find(state.index(), action.index()).unwrap()];
@@ -332,7 +338,7 @@ fn settings_out_of_range_are_refused() {
     let contexts = model.context_space().sample(3, 5).unwrap();
     let problem = Problem::new(&model, &shown(&model, &truth, &contexts, 1.0), &Estimator::default()).unwrap();
     let refused = |own: MaximumEntropy, word: &str| {
-        for method in [Method::MaximumEntropy(own), Method::MaximumEntropyPerContext(own)] {
+        for method in [Method::MaximumEntropy(own), Method::MaximumEntropyPerContext(MaximumEntropyPerContext(own))] {
             let error = fit(&problem, &Settings::new(method), Watch::default(), &mut ()).unwrap_err().to_string();
             assert!(error.contains(word), "{error}");
         }
@@ -340,8 +346,8 @@ fn settings_out_of_range_are_refused() {
     refused(MaximumEntropy { temperature: 0.0, ..MaximumEntropy::default() }, "temperature");
     refused(MaximumEntropy { penalty: -1.0, ..MaximumEntropy::default() }, "penalty");
     refused(MaximumEntropy { gradient_tolerance: f64::NAN, ..MaximumEntropy::default() }, "gradient_tolerance");
-    let mut settings = Settings::new(Method::MaximumEntropyPerContext(MaximumEntropy::default()));
-    settings.record_every = 1;
+    let mut settings = Settings::new(Method::MaximumEntropyPerContext(MaximumEntropyPerContext::default()));
+    settings.record_every = Some(1);
     settings.stop.loss = Some(0.1);
     let error = fit(&problem, &settings, Watch::default(), &mut ()).unwrap_err().to_string();
     assert!(error.contains("stop.loss") && error.contains("no mapping"), "{error}");

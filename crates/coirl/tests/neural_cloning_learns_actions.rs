@@ -9,11 +9,9 @@ use coirl::artifact::{read_fitted, write_fitted};
 use coirl::baselines::{Cloning, NeuralCloning, StepDecay};
 use coirl::demos::{Demonstration, Estimator, Train, Trajectory, Validation};
 use coirl::domains::Garnet;
-use coirl::learn::{
-    Batch, Checkpoint, Fitted, Hidden, Method, Problem, Record, Recorder, Settings, Snapshot, Status, Stop, Watch, fit,
-    resume,
-};
+use coirl::learn::{Batch, Hidden, Problem, Record, Recorder, Snapshot, Status, Stop, Watch};
 use coirl::mapping::LinearMapping;
+use coirl::methods::{Checkpoint, Fitted, Method, Settings, fit, resume};
 use coirl::model::{ActionId, Cmdp, Context, ContextSpace, Criterion, Dynamics, Features, Kernel, StateId};
 use coirl::network::{Layer, Network};
 use coirl::optim::Optimiser;
@@ -151,7 +149,7 @@ fn a_step_follows_the_gradient_of_the_loss() {
             let Policy::Stochastic(policy) = agent.policy(&model, problem.context(i)).unwrap() else {
                 panic!("a stochastic policy")
             };
-            for path in problem.trajectories(i) {
+            for path in problem.data().trajectories(i) {
                 for (state, action) in path.states.iter().zip(&path.actions).filter(|step| choices.contains(step.0)) {
                     let pair = model.pairs().find(state.index(), action.index()).unwrap();
                     (sum, n) = (sum - policy[pair].ln(), n + 1.0);
@@ -180,7 +178,7 @@ impl Recorder for StopAfter {
         if record.step < self.0 {
             return Ok(ControlFlow::Continue(()));
         }
-        self.1 = Some(serde_json::to_string(&snapshot.checkpoint()?).unwrap());
+        self.1 = Some(serde_json::to_string(&snapshot.checkpoint::<Method>()?).unwrap());
         Ok(ControlFlow::Break(()))
     }
 }
@@ -202,7 +200,7 @@ fn a_resumed_run_ends_with_the_same_file_and_the_file_is_read_bit_for_bit() {
     {
         let stop = Stop { max_steps: Some(40), ..Stop::default() };
         let settings =
-            Settings { stop, seed: 7, record_every: 10, ..Settings::new(Method::NeuralCloning(own.clone())) };
+            Settings { stop, seed: 7, record_every: Some(10), ..Settings::new(Method::NeuralCloning(own.clone())) };
         let whole = fit(&problem, &settings, Watch::default(), &mut ()).unwrap();
         let mut stopper = StopAfter(17, None);
         assert_eq!(fit(&problem, &settings, Watch::default(), &mut stopper).unwrap().status, Status::Interrupted);
@@ -239,7 +237,7 @@ fn held_out_actions_end_a_run() {
     let held_out = Problem::validation(&model, &validation, &Estimator::default()).unwrap();
     let own = NeuralCloning { step_decay: StepDecay::Geometric { factor: 1.0 }, ..NeuralCloning::default() };
     let stop = Stop { max_steps: Some(3000), patience: Some(4), ..Stop::default() };
-    let settings = Settings { stop, record_every: 5, ..Settings::new(Method::NeuralCloning(own)) };
+    let settings = Settings { stop, record_every: Some(5), ..Settings::new(Method::NeuralCloning(own)) };
     let watch = Watch { validation: Some(&held_out), ..Watch::default() };
     let fitted = fit(&problem, &settings, watch, &mut ()).unwrap();
     assert_eq!(fitted.status, Status::ValidationStalled);
@@ -249,7 +247,7 @@ fn held_out_actions_end_a_run() {
     let mut mean = 0.0;
     for (i, behaviour) in act(&model, &fitted.agent, &contexts[30..]).unwrap().iter().enumerate() {
         let Policy::Stochastic(policy) = &behaviour[0].policy else { panic!("a stochastic policy") };
-        mean -= policy[held_out.trajectories(i)[0].actions[0].index()].ln() / 30.0;
+        mean -= policy[held_out.data().trajectories(i)[0].actions[0].index()].ln() / 30.0;
     }
     assert!((mean - least).abs() < 1e-9, "{mean} and {least}");
 }
@@ -262,7 +260,7 @@ fn steps_become_shorter_as_they_say() {
     let lengths = |step_decay| {
         let own = NeuralCloning { step_decay, step_size: 0.1, ..NeuralCloning::paper() };
         let stop = Stop { max_steps: Some(4), ..Stop::default() };
-        let settings = Settings { stop, record_every: 1, ..Settings::new(Method::NeuralCloning(own)) };
+        let settings = Settings { stop, record_every: Some(1), ..Settings::new(Method::NeuralCloning(own)) };
         let fitted = fit(&problem, &settings, Watch::default(), &mut ()).unwrap();
         fitted.history[1..].iter().map(|record| record.step_size.unwrap()).collect::<Vec<f64>>()
     };

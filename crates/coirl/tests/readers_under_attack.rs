@@ -19,14 +19,16 @@ use coirl::cohort::Spec;
 use coirl::demos::{Demonstration, Estimator, Train};
 use coirl::domains::Garnet;
 use coirl::learn::{
-    Bundle, Checkpoint, CuttingPlane, Ellipsoid, EvolutionStrategies, Fitted, Method, MirrorDescent, Neural, Objective,
-    Problem, Record, Recorder, Settings, Snapshot, Watch, fit, resume,
+    Bundle, CuttingPlane, Ellipsoid, EvolutionStrategies, MirrorDescent, Neural, Problem, Record, Recorder, Snapshot,
+    Watch,
 };
 use coirl::mapping::{LinearMapping, NeuralMapping};
+use coirl::methods::{Checkpoint, Fitted, Method, Settings, fit, resume};
 use coirl::model::{
     ActionId, Clusters, Cmdp, ContextSpace, Criterion, Dynamics, Features, Kernel, Mixture, Names, Pairs, SparseRows,
 };
 use coirl::network::{Architecture, Layer, Network, Standardisation};
+use coirl::objective::ObjectiveChoice;
 use coirl::transfer::Transfer;
 use coirl_experiments::{Experiment, Scale};
 use effort::{Tally, effort, seed};
@@ -256,7 +258,7 @@ impl Recorder for Keeper {
         if record.step == 0 {
             return Ok(ControlFlow::Continue(()));
         }
-        self.0 = Some(snapshot.checkpoint()?);
+        self.0 = Some(snapshot.checkpoint::<Method>()?);
         Ok(ControlFlow::Break(()))
     }
 }
@@ -279,7 +281,7 @@ fn stopped(model: &Cmdp, method: Method) -> (Fitted, Checkpoint) {
     let train = demonstrations(model);
     let problem = Problem::new(model, &train, &Estimator::default()).unwrap();
     let mut keeper = Keeper(None);
-    let settings = Settings { record_every: 1, method, ..Settings::default() };
+    let settings = Settings { record_every: Some(1), method, ..Settings::default() };
     let fitted = fit(&problem, &settings, Watch::default(), &mut keeper).unwrap();
     (fitted, keeper.0.unwrap())
 }
@@ -362,7 +364,7 @@ fn interrupted(model: &Cmdp) -> Vec<Checkpoint> {
         Method::Bundle(Bundle::default()),
         Method::CuttingPlane(CuttingPlane::default()),
         Method::Ellipsoid(Ellipsoid::default()),
-        Method::Neural(Neural { objective: Objective::Loss, ..Neural::default() }),
+        Method::Neural(Neural { objective: ObjectiveChoice::Loss, ..Neural::default() }),
     ];
     methods.into_iter().map(|method| stopped(model, method).1).collect()
 }

@@ -4,19 +4,21 @@
 mod demonstrated;
 
 use coirl::baselines::{
-    Cloning, FrankWolfe, Majority, MaxMargin, MaximumEntropy, Mwal, NearestContext, NeuralCloning, Projection, States,
-    Uniform,
+    Cloning, FrankWolfe, Majority, MaxMargin, MaximumEntropy, MaximumEntropyPerContext, Mwal, NearestContext,
+    NeuralCloning, Projection, States, Uniform,
 };
 use coirl::demos::{Estimator, SimulatedExpert};
 use coirl::domains::Garnet;
 use coirl::learn::{
-    Adaptive, Average, Batch, BatchEllipsoid, Bundle, Checkpoint, CuttingPlane, Ellipsoid, EvolutionStrategies, Fitted,
-    Geometry, Hidden, Method, MirrorDescent, Neural, NeuralGradient, Objective, Policies, Problem, Record, Recorder,
-    ReplayedDescent, ReplayedEvolution, Settings, Snapshot, Status, StepSize, Watch, fit, resume,
+    Adaptive, Average, Batch, BatchEllipsoid, Bundle, CuttingPlane, Ellipsoid, EvolutionStrategies, Geometry, Hidden,
+    MirrorDescent, Neural, NeuralGradient, Policies, Problem, Record, Recorder, ReplayedDescent, ReplayedEvolution,
+    Snapshot, Status, StepSize, Watch,
 };
 use coirl::mapping::LinearMapping;
+use coirl::methods::{Checkpoint, Fitted, Method, Settings, fit, resume};
 use coirl::model::{Cmdp, ContextSpace};
 use coirl::network::Layer;
+use coirl::objective::ObjectiveChoice;
 use coirl::optim::Optimiser;
 use demonstrated::{sampled, signed_point, train};
 use std::ops::ControlFlow;
@@ -27,7 +29,7 @@ fn model() -> Cmdp {
 }
 
 /// A small network with and without batch normalisation.
-fn network(gradient: NeuralGradient, objective: Objective, optimiser: Optimiser) -> Method {
+fn network(gradient: NeuralGradient, objective: ObjectiveChoice, optimiser: Optimiser) -> Method {
     let hidden = Hidden::Layers(vec![Layer::normalised(8), Layer::leaky(300)]);
     let batch = Batch::WithoutReplacement { size: 4 };
     let largest_gradient = Some(1.0);
@@ -44,12 +46,15 @@ fn methods() -> Vec<Method> {
     let evolution = EvolutionStrategies::default();
     vec![
         Method::Adaptive(Adaptive::default()),
-        Method::Adaptive(Adaptive { objective: Objective::likelihood(), batch: Batch::WithoutReplacement { size: 3 } }),
-        network(NeuralGradient::Propagated, Objective::likelihood(), Optimiser::Adam),
-        network(NeuralGradient::Propagated, Objective::Loss, Optimiser::Sgd { momentum: 0.9 }),
+        Method::Adaptive(Adaptive {
+            objective: ObjectiveChoice::likelihood(),
+            batch: Batch::WithoutReplacement { size: 3 },
+        }),
+        network(NeuralGradient::Propagated, ObjectiveChoice::likelihood(), Optimiser::Adam),
+        network(NeuralGradient::Propagated, ObjectiveChoice::Loss, Optimiser::Sgd { momentum: 0.9 }),
         network(
             NeuralGradient::Antithetic { deviation: 1e-2, pairs: 3, policies: Policies::Resolved },
-            Objective::Loss,
+            ObjectiveChoice::Loss,
             Optimiser::Sgd { momentum: 0.0 },
         ),
         descent(Geometry::Ball, theory, Average::AfterUpdate, Batch::WithReplacement { size: 3 }),
@@ -58,9 +63,9 @@ fn methods() -> Vec<Method> {
         Method::EvolutionStrategies(EvolutionStrategies { accept_if_better: true, ..evolution }),
         Method::EvolutionStrategies(EvolutionStrategies { policies: Policies::Resolved, best: true, ..evolution }),
         Method::Bundle(Bundle::default()),
-        Method::Ellipsoid(Ellipsoid { tolerance: 0.01 }),
+        Method::Ellipsoid(Ellipsoid { tolerance: Some(0.01) }),
         Method::BatchEllipsoid(BatchEllipsoid {
-            tolerance: 0.01,
+            tolerance: Some(0.01),
             horizon: Some(20),
             batch: Some(2),
             ..BatchEllipsoid::default()
@@ -74,7 +79,7 @@ fn methods() -> Vec<Method> {
         Method::Projection(Projection::default()),
         Method::Projection(Projection { states: States::Joint }),
         Method::MaximumEntropy(MaximumEntropy::default()),
-        Method::MaximumEntropyPerContext(MaximumEntropy::default()),
+        Method::MaximumEntropyPerContext(MaximumEntropyPerContext::default()),
         Method::Cloning(Cloning::default()),
         Method::NeuralCloning(NeuralCloning::default()),
         Method::NeuralCloning(NeuralCloning::paper()),
@@ -92,7 +97,7 @@ impl Recorder for StopAfter {
         if record.step < self.0 {
             return Ok(ControlFlow::Continue(()));
         }
-        self.1 = Some(serde_json::to_string(&snapshot.checkpoint()?).unwrap());
+        self.1 = Some(serde_json::to_string(&snapshot.checkpoint::<Method>()?).unwrap());
         Ok(ControlFlow::Break(()))
     }
 }
@@ -107,7 +112,7 @@ fn with_problem<T>(model: &Cmdp, work: impl FnOnce(&Problem<'_>) -> T) -> T {
 }
 
 fn settings(method: &Method) -> Settings {
-    let mut settings = Settings { seed: 11, record_every: 3, ..Settings::new(method.clone()) };
+    let mut settings = Settings { seed: 11, record_every: Some(3), ..Settings::new(method.clone()) };
     settings.stop.max_steps = Some(12);
     settings
 }
@@ -165,7 +170,7 @@ struct LastCheckpoint(Option<String>);
 
 impl Recorder for LastCheckpoint {
     fn step(&mut self, _record: &Record, snapshot: &Snapshot<'_>) -> coirl::Result<ControlFlow<()>> {
-        self.0 = Some(serde_json::to_string(&snapshot.checkpoint()?).unwrap());
+        self.0 = Some(serde_json::to_string(&snapshot.checkpoint::<Method>()?).unwrap());
         Ok(ControlFlow::Continue(()))
     }
 }
@@ -190,7 +195,7 @@ fn a_checkpoint_of_other_data_is_refused() {
     let model = model();
     let settings = settings(&Method::default());
     let mut stopped = StopAfter(2, None);
-    with_problem(&model, |problem| fit(problem, &settings, Watch::default(), &mut stopped).unwrap());
+    let _ = with_problem(&model, |problem| fit(problem, &settings, Watch::default(), &mut stopped).unwrap());
     let text = stopped.1.unwrap();
     let checkpoint: Checkpoint = serde_json::from_str(&text).unwrap();
     let other = Garnet { n_states: 30, n_actions: 3, n_successors: 3, n_features: 3, seed: 6, ..Garnet::default() };
@@ -230,9 +235,9 @@ fn policies_met_before_give_what_planning_afresh_gives() {
     for step in 0..12 {
         let off = signed_point(9, step % 4);
         let w: Vec<f64> = truth.values().iter().zip(&off).map(|(t, o)| t + 0.02 * o).collect();
-        let agents = seasoned.respond(&w, &seasoned.all()).unwrap();
-        assert_eq!(agents, fresh().respond(&w, &seasoned.all()).unwrap(), "step {step}");
-        let (policy, _) = seasoned.act(&w, 3).unwrap();
+        let agents = seasoned.best_responses(&w, &seasoned.data().all()).unwrap();
+        assert_eq!(agents, fresh().best_responses(&w, &seasoned.data().all()).unwrap(), "step {step}");
+        let policy = seasoned.best_response(&w, 3).unwrap().policy;
         let mdp = model.mdp(&contexts[3]).unwrap();
         let weights = LinearMapping::new(3, 3, w).unwrap().weights(&contexts[3]).unwrap();
         let planned = coirl::plan::Planner::default().plan(&mdp, &mdp.reward(&weights).unwrap()).unwrap();

@@ -7,8 +7,9 @@ mod effort;
 
 use coirl::demos::Estimator;
 use coirl::domains::Garnet;
-use coirl::learn::{Adaptive, Bundle, Method, MirrorDescent, Neural, Problem, Settings, Stop, Watch, fit};
+use coirl::learn::{Adaptive, Bundle, MirrorDescent, Neural, Problem, Stop, Watch};
 use coirl::mapping::LinearMapping;
+use coirl::methods::{Method, Settings, fit};
 use coirl::model::ContextSpace;
 use demonstrated::{exact, signed_point, train};
 use effort::{Tally, effort};
@@ -35,13 +36,13 @@ fn fits_in_sequence_leave_nothing_behind() {
         Method::Adaptive(Adaptive::default()),
         Method::MirrorDescent(MirrorDescent::default()),
         Method::Bundle(Bundle::default()),
-        Method::Neural(Neural { objective: coirl::learn::Objective::Loss, ..Neural::default() }),
+        Method::Neural(Neural { objective: coirl::objective::ObjectiveChoice::Loss, ..Neural::default() }),
     ];
     let run = |i: u64| {
         let method = methods[i as usize % methods.len()].clone();
         let settings =
             Settings { seed: i, stop: Stop { max_steps: Some(6), ..Stop::default() }, ..Settings::new(method) };
-        fit(&problem, &settings, Watch::default(), &mut ()).unwrap();
+        let _ = fit(&problem, &settings, Watch::default(), &mut ()).unwrap();
     };
     let n = effort(1000);
     (0..n / 4).for_each(run);

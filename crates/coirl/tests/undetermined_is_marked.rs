@@ -10,8 +10,9 @@ use coirl::inspect::{
     Bootstrap, BootstrapSettings, ContextHelps, ContextHelpsSettings, Determination, DeterminationSettings, Entry,
     Progress, Reason, Verdict, bootstrap, context_helps, determine,
 };
-use coirl::learn::{Bundle, Method, Problem, Settings, Watch, fit};
+use coirl::learn::{Bundle, Problem, Watch};
 use coirl::mapping::LinearMapping;
+use coirl::methods::{Method, Settings, fit};
 use coirl::model::{Cmdp, Context, ContextSpace, Features};
 use coirl::plan::{Policy, evaluate};
 use demonstrated::{exact, sampled, signed_point};
@@ -55,7 +56,7 @@ fn gain(problem: &Problem<'_>, mapping: &LinearMapping) -> f64 {
         let mdp = problem.mdp(i).unwrap();
         let chance = evaluate::feature_expectations(&mdp, &Policy::uniform(mdp.pairs())).unwrap();
         let w = mapping.weights(problem.context(i)).unwrap();
-        problem.demonstrated(i).unwrap().iter().zip(&chance).zip(&w).map(|((x, y), w)| w * (x - y)).sum::<f64>()
+        problem.data().expectations(i).unwrap().iter().zip(&chance).zip(&w).map(|((x, y), w)| w * (x - y)).sum::<f64>()
     };
     (0..problem.len()).map(gain).sum::<f64>() / problem.len() as f64
 }

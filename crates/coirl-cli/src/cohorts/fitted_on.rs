@@ -3,7 +3,7 @@
 use super::folder::CohortFolder;
 use crate::failure::Failure;
 use crate::fitting::Run;
-use coirl::learn::Fitted;
+use coirl::methods::Fitted;
 use std::path::Path;
 
 /// What was learned, and from which cohort.

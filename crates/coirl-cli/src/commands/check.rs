@@ -83,7 +83,7 @@ pub(crate) fn run(args: &CheckArgs, global: &Global) -> Result<Outcome, Failure>
     let Data { model, demonstrations, estimator, source, .. } = files.read(global.seed)?;
     let settings = CheckSettings { max_steps: args.loss_steps, ..CheckSettings::default() };
     let bar = progress::stage("looking for the least loss", global.quiet);
-    let found = inspect::check(&model, &demonstrations, &estimator, &settings, &mut |progress| {
+    let found = inspect::check(&model, &demonstrations, &estimator.unwrap_or_default(), &settings, &mut |progress| {
         bar.set_length(progress.total as u64);
         bar.set_position(progress.done as u64);
         ControlFlow::Continue(())

@@ -104,7 +104,7 @@ impl DrawArgs {
             (Some(run), _) => {
                 let fitted = Run::open(run, &DataArgs::of_model(None))?.fitted;
                 let context = context.resolve(model, context_names(model, &fitted))?;
-                let weights = fitted.agent.reward()?.weights(&context)?;
+                let weights = fitted.agent.reward_mapping()?.weights(&context)?;
                 if weights.len() != model.n_features() {
                     let reason =
                         format!("has {} weights; the domain has {} features", weights.len(), model.n_features());

@@ -74,7 +74,7 @@ pub(crate) fn run(args: &ExplainArgs, global: &Global) -> Result<Outcome, Failur
     };
     let contributions = match &linear {
         Some(mapping) => Contributions::new(model, mapping, &context)?,
-        None => Contributions::undivided(model, fitted.agent.reward()?, &context)?,
+        None => Contributions::undivided(model, fitted.agent.reward_mapping()?, &context)?,
     };
     let state = args.state.map_or_else(|| contributions.usual_start(), StateId);
     // Refused before anything slow is done.

@@ -1,37 +1,28 @@
 //! `coirl fit`: from demonstrations to a mapping.
 
-use crate::arguments::{Cli, Command, Global, PAGE};
+use crate::arguments::{Global, PAGE};
 use crate::cohorts::{CohortFolder, InputArgs};
 use crate::commands::cohort::build_cohort;
 use crate::destination::{check_can_be_written, note, to_file, to_stdout, to_terminal};
 use crate::failure::{Failure, Outcome};
 use crate::fitting::{
-    CHECKPOINT, Data, DataArgs, DynamicsArgs, FITTED, LEARNED_MODEL, METHODS, MethodArgs, Report, Source, SourceData,
-    Watcher, mapping_of, on_interrupt, picture,
+    CHECKPOINT, Data, DataArgs, DynamicsArgs, EstimatorArg, FITTED, LEARNED_MODEL, MethodArgs, Report, Source,
+    SourceData, Watcher, mapping_of, on_interrupt, picture, table_of_methods,
 };
 use crate::numbers::full;
 use crate::output::{Manifest, OutputFolder};
 use crate::tables::Table;
-use clap::{Args, Parser, ValueEnum};
+use clap::{Args, ValueEnum};
+use coirl::agent::ContextualPolicy;
 use coirl::artifact::{read_checkpoint, write_fitted, write_model};
-use coirl::demos::SimulatedExpert;
-use coirl::learn::{self, Batch, Checkpoint, Fitted, Method, Problem, Settings, Status, Stop, Watch, Watched};
+use coirl::learn::{Problem, Status, Watch, Watched};
+use coirl::methods::{self, Checkpoint, Fitted, Settings};
 use coirl::score::Examination;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// About as many records are written where nothing is said, and never more often than every so many steps.
-const RECORDS: u64 = 100;
-const LEAST_BETWEEN_RECORDS: u64 = 5;
-/// The same for cohorts: a record plans for the validation stays, which are some ten batches.
-const IN_COHORTS: u64 = 10;
-/// A record plans for every demonstration. With so many entries of the kernel to read for one, a step of one demonstration passes until
-/// the next: the record must not cost many times what is learned.
-const ENTRIES_PER_STEP: u64 = 300_000;
-/// Records without a better validation loss, where nothing is said.
-const PATIENCE: u64 = 10;
 /// The folder of a cohort that is built from a spec, within --out.
 const COHORT_WITHIN: &str = "cohort";
 
@@ -44,12 +35,8 @@ gives the same bytes, whatever the threads. Ctrl-C saves: the same command with 
 
 /// The page below the options, with the table of methods.
 fn examples() -> String {
-    let mut page = String::from("Which method:\n");
-    for entry in METHODS {
-        page.push_str(&format!("  {:<16} {}\n", entry.name, entry.about));
-    }
-    page.push_str(
-        "
+    table_of_methods()
+        + "
 Methods that ask an expert go through the contexts one by one and learn only
 from demonstrations that the expert gives when the agent does badly. With
 --true-mapping the expert is simulated; without, it is the record, which
@@ -58,7 +45,9 @@ objects whenever the agent acts differently.
 Examples:
   coirl fit
   coirl fit cohort --out run              from `coirl cohort build`
-  coirl fit --method ew --step-multiplier 100 --json
+  coirl fit --method psgd --settings      what can be set, and the defaults
+  coirl fit --method ew --set step_size.theory.multiplier=100 --json
+  coirl fit --method network --set batch.without_replacement.size=64
   coirl fit --model driving --contexts contexts.csv \\
       --feature-expectations mu.csv --out my-fit
   coirl fit --model model.npz --contexts contexts.parquet \\
@@ -68,14 +57,12 @@ Examples:
       --trajectories paths.csv --learn-dynamics pooled --prior 2
   coirl info coirl-fit/fitted.safetensors
 
-Exit status: as always, and 130 after Ctrl-C, with a checkpoint in --out.",
-    );
-    page
+Exit status: as always, and 130 after Ctrl-C, with a checkpoint in --out."
 }
 
 /// Learn a mapping from demonstrations
 #[derive(Debug, Clone, Args)]
-#[command(before_help = EXPLANATION, after_help = examples(), help_template = PAGE, args_override_self = true)]
+#[command(before_help = EXPLANATION, after_help = examples(), help_template = PAGE)]
 pub(crate) struct FitArgs {
     /// A cohort that `coirl cohort build` wrote, or a spec (.toml) to build one from into --out
     #[arg(value_name = "COHORT|SPEC")]
@@ -110,14 +97,14 @@ struct RunArgs {
     /// Stop at this gap, for methods that know one
     #[arg(long, value_name = "G", allow_negative_numbers = true)]
     stop_gap: Option<f64>,
-    /// Keep this share of the demonstrations to stop by
+    /// Fraction of the demonstrations held out as validation set, for early stopping
     #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
     validation: Option<f64>,
-    /// Stop after N records without anything better on validation demonstrations [default: 10]
+    /// Early stopping: end after N records without anything better on the validation set [default: 10]
     #[arg(long, value_name = "N")]
     patience: Option<u64>,
-    /// What is better on them: the loss, or the share of their actions that the agent would take [default: loss; accuracy
-    /// for cohorts]
+    /// What is better there: the loss, or the share of the actions that the agent would take [default: loss; accuracy for
+    /// cohorts]
     #[arg(long, value_name = "WHAT", value_enum)]
     watch: Option<WatchArg>,
     /// Go on from the checkpoint in --out, where there is one
@@ -131,7 +118,8 @@ struct RunArgs {
     stop_after: Option<u64>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 enum WatchArg {
     Loss,
     Accuracy,
@@ -157,66 +145,72 @@ impl OutputArgs {
     }
 }
 
+/// The `[learner]` of a spec: options of a run, and settings of its method.
+#[derive(Debug, Default, serde::Deserialize)]
+struct LearnerSpec {
+    method: Option<String>,
+    steps: Option<u64>,
+    passes: Option<u64>,
+    stop_loss: Option<f64>,
+    stop_gap: Option<f64>,
+    patience: Option<u64>,
+    watch: Option<WatchArg>,
+    record_every: Option<u64>,
+    tolerance: Option<f64>,
+    estimator: Option<EstimatorArg>,
+    #[serde(flatten)]
+    settings: BTreeMap<String, toml::Value>,
+}
+
 impl FitArgs {
-    /// The same with the learner that a spec asks for, but for what was typed.
-    fn with_learner(&self, options: &BTreeMap<String, toml::Value>, typed: &[String]) -> Result<Self, Failure> {
-        let cli = Cli::try_parse_from(with_options(options, typed)).map_err(|error| {
-            let message = error.render().to_string();
-            let first = message.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
-            Failure::refused(format!("[learner] of the spec: {first}"))
-        })?;
-        match cli.command {
-            Command::Fit(args) => Ok(*args),
-            _ => Ok(self.clone()),
+    /// With the learner that a spec asks for, but for what was typed.
+    fn with_learner(&self, options: &BTreeMap<String, toml::Value>) -> Result<Self, Failure> {
+        let table: toml::Table = options.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
+        let spec: LearnerSpec =
+            table.try_into().map_err(|error| Failure::refused(format!("[learner] of the spec: {error}")))?;
+        let mut args = self.clone();
+        args.method = self.method.with_spec(spec.method.as_deref(), spec.tolerance, spec.settings)?;
+        args.data = args.data.or_estimator(spec.estimator);
+        let run = &mut args.run;
+        if run.steps.is_none() && run.passes.is_none() {
+            (run.steps, run.passes) = (spec.steps, spec.passes);
         }
+        run.stop_loss = run.stop_loss.or(spec.stop_loss);
+        run.stop_gap = run.stop_gap.or(spec.stop_gap);
+        run.patience = run.patience.or(spec.patience);
+        run.watch = run.watch.or(spec.watch);
+        args.output.record_every = args.output.record_every.or(spec.record_every);
+        Ok(args)
     }
 
-    /// The settings of a run on this problem, with or without demonstrations to stop by, and how much worse than the expert is good enough.
-    fn settings(&self, problem: &Problem<'_>, has_validation: bool, seed: u64) -> Result<(Settings, f64), Failure> {
-        let actions = (0..problem.len()).all(|i| !problem.trajectories(i).is_empty());
-        let typed = self.method.seeing_actions(actions && !self.data.wants_expectations());
-        let (method, tolerance) = typed.resolve(typed.entry()?, problem.sum_bound()?)?;
-        let batch = if let Method::Neural(own) = &method { own.batch } else { self.method.batch() };
-        let per_pass = match &method {
-            Method::NeuralCloning(own) => own.steps_per_pass(problem)?,
-            _ => batch.steps_per_pass(problem.len()),
-        };
-        let steps = self.run.steps.or(self.run.passes.map(|n| n.saturating_mul(per_pass)));
-        let default_steps = match &method {
-            Method::NeuralCloning(own) => Some(own.default_steps(problem)?),
-            _ => None,
-        };
+    /// The settings of a run on this problem, with or without validation demonstrations: what was typed, and what the data decide.
+    fn settings(&self, problem: &Problem<'_>, validated: bool, seed: u64) -> Result<Settings, Failure> {
         let in_cohort = self.data.cohort().is_some();
-        let validated = in_cohort || self.run.validation.is_some();
-        if let (Some(_), false) = (self.run.patience, validated) {
+        if self.run.patience.is_some() && !in_cohort && self.run.validation.is_none() {
             return Err(Failure::refused("--patience goes with --validation: there are no demonstrations to stop by"));
         }
-        let mapping = |path: &PathBuf| mapping_of(problem.model(), problem.dimension(), Table::read(path, "mapping")?);
-        let settings = Settings {
-            seed,
-            stop: Stop {
-                max_steps: steps,
-                loss: self.run.stop_loss,
-                gap: self.run.stop_gap,
-                patience: (validated && has_validation).then(|| self.run.patience.unwrap_or(PATIENCE)),
-                watched: match self.run.watch {
-                    Some(WatchArg::Loss) => Watched::Loss,
-                    Some(WatchArg::Accuracy) => Watched::Accuracy,
-                    None if in_cohort && has_validation => Watched::Accuracy,
-                    None => Watched::Loss,
-                },
-            },
-            initial: self.run.initial.as_ref().map(mapping).transpose()?.map(|mapping| mapping.values().to_vec()),
-            record_every: match self.output.record_every {
-                Some(steps) => steps,
-                None if in_cohort => IN_COHORTS,
-                None => between_records(problem, steps.or(default_steps), batch)?,
-            },
-            // A loss on every stay of a cohort costs more than what is learned.
-            record_loss: !in_cohort,
-            ..Settings::new(method)
+        let mut settings = self.method.settings(seed)?;
+        let per_pass = settings.method.steps_per_pass(problem)?;
+        let stop = &mut settings.stop;
+        let passes = self.run.passes.map(|n| n.saturating_mul(per_pass));
+        stop.max_steps = self.run.steps.or(passes).or(stop.max_steps);
+        stop.loss = self.run.stop_loss.or(stop.loss);
+        stop.gap = self.run.stop_gap.or(stop.gap);
+        stop.patience = self.run.patience.or(stop.patience).filter(|_| validated);
+        stop.watched = match self.run.watch {
+            Some(WatchArg::Loss) => Some(Watched::Loss),
+            Some(WatchArg::Accuracy) => Some(Watched::Accuracy),
+            None => stop.watched,
         };
-        Ok((settings, tolerance))
+        settings.record_every = self.output.record_every.or(settings.record_every);
+        if let Some(path) = &self.run.initial {
+            let table = Table::read(path, "mapping")?;
+            settings.initial = Some(mapping_of(problem.model(), problem.data().dimension(), table)?.values().to_vec());
+        }
+        if in_cohort {
+            settings = coirl::cohort::run_defaults(settings, validated);
+        }
+        Ok(settings.resolved_for(problem, validated)?)
     }
 }
 
@@ -229,57 +223,32 @@ fn seconds(typed: &str) -> Result<f64, String> {
     }
 }
 
-/// The command line with options of a spec before those that were typed, which count.
-fn with_options(options: &BTreeMap<String, toml::Value>, typed: &[String]) -> Vec<String> {
-    let mut words: Vec<String> = std::iter::once("coirl".to_owned()).chain(typed.iter().cloned()).collect();
-    let at = words.iter().position(|word| word == "fit").map_or(words.len(), |at| at + 1);
-    let flags = options.iter().flat_map(|(name, value)| {
-        let flag = format!("--{}", name.replace('_', "-"));
-        match value {
-            toml::Value::Boolean(true) => vec![flag],
-            toml::Value::Boolean(false) => Vec::new(),
-            toml::Value::String(text) => vec![format!("{flag}={text}")],
-            other => vec![format!("{flag}={other}")],
-        }
-    });
-    words.splice(at..at, flags.collect::<Vec<_>>());
-    words
-}
-
-/// Steps between two records, where nothing is said.
-fn between_records(problem: &Problem<'_>, steps: Option<u64>, batch: Batch) -> Result<u64, Failure> {
-    let n = problem.len() as u64;
-    let entries = n.saturating_mul(problem.mdp(0)?.kernel().n_entries() as u64);
-    let of_a_pass = entries / ENTRIES_PER_STEP * batch.steps_per_pass(problem.len()) / n;
-    Ok(steps.unwrap_or(n).div_ceil(RECORDS).max(LEAST_BETWEEN_RECORDS).max(of_a_pass))
-}
-
 pub(crate) fn run(args: &FitArgs, global: &Global) -> Result<Outcome, Failure> {
-    match &args.cohort {
-        None => fit(args, None, global),
-        Some(given) => {
-            let (folder, out) = if CohortFolder::is_in(given) {
-                (given.clone(), None)
-            } else if given.extension().is_some_and(|extension| extension == "toml") {
-                let out = args.output.open(global)?;
-                let folder = out.file(COHORT_WITHIN);
-                build_cohort(&InputArgs::of(given), &folder, global)?;
-                (folder, Some(out))
-            } else {
-                let reason = "is neither a cohort nor a spec; `coirl cohort build` makes a cohort of a table";
-                return Err(Failure::in_file(given, reason));
-            };
-            let learner = CohortFolder::open(&folder)?.file.spec.learner;
-            let args = args.with_learner(&learner, &global.typed)?;
-            fit(&FitArgs { data: args.data.in_cohort(&folder)?, ..args }, out, global)
-        }
+    if args.method.lists_settings() {
+        to_terminal(|out| args.method.write_settings(out))?;
+        return Ok(Outcome::Done);
     }
+    let Some(given) = &args.cohort else { return fit(args, None, global) };
+    let (folder, out) = if CohortFolder::is_in(given) {
+        (given.clone(), None)
+    } else if given.extension().is_some_and(|extension| extension == "toml") {
+        let out = args.output.open(global)?;
+        let folder = out.file(COHORT_WITHIN);
+        build_cohort(&InputArgs::of(given), &folder, global)?;
+        (folder, Some(out))
+    } else {
+        let reason = "is neither a cohort nor a spec; `coirl cohort build` makes a cohort of a table";
+        return Err(Failure::in_file(given, reason));
+    };
+    let args = args.with_learner(&CohortFolder::open(&folder)?.file.spec.learner)?;
+    fit(&FitArgs { data: args.data.in_cohort(&folder)?, ..args }, out, global)
 }
 
 /// Fits; `out` is the folder for the result, where it was opened before.
 fn fit(args: &FitArgs, out: Option<OutputFolder>, global: &Global) -> Result<Outcome, Failure> {
     let began = Instant::now();
     let entry = args.method.entry()?;
+    args.method.settings(global.seed)?;
     let origin = Source {
         data: args.data.anchored()?,
         seed: global.seed,
@@ -290,29 +259,28 @@ fn fit(args: &FitArgs, out: Option<OutputFolder>, global: &Global) -> Result<Out
     let folder = out.map_or_else(|| args.output.open(global), Ok)?;
     let SourceData { data: Data { model: given, estimator, truth, source, .. }, train, validation, left_out } =
         origin.open()?;
-    if args.data.cohort().is_some() && validation.is_none() {
+    let validated = validation.is_some();
+    if args.data.cohort().is_some() && !validated {
         let way_out =
             "give --steps, or build the cohort with more patients to validate on (see [split] in docs/cohorts.md)";
-        note(
-            global.quiet,
-            &format!("the cohort has no stays to choose by, so that nothing says when to stop; {way_out}"),
-        );
+        let what = "the cohort has no stays to choose by, so that nothing says when to stop";
+        note(global.quiet, &format!("{what}; {way_out}"));
     }
     let examination =
         truth.as_ref().map(|truth| Examination::new(&given, &truth.mapping, truth.contexts.clone())).transpose()?;
-    let has_validation = validation.is_some();
-    let of_round = |problem: &Problem<'_>| Ok(args.settings(problem, has_validation, global.seed)?.0);
-    let learned = args.dynamics.learn(&given, &train, &estimator, global.seed, examination.as_ref(), of_round)?;
+    let of_round = |problem: &Problem<'_>| args.settings(problem, validated, global.seed);
+    let learned =
+        args.dynamics.learn(&given, &train, estimator.as_ref(), global.seed, examination.as_ref(), of_round)?;
     let model = learned.as_ref().map_or(Ok(&given), |learned| learned.model())?;
-    let validation = validation.map(|kept| Problem::validation(model, &kept, &estimator)).transpose()?;
-    let problem = Problem::new(model, &train, &estimator)?;
-    let (settings, tolerance) = args.settings(&problem, has_validation, global.seed)?;
+    let validation = validation.map(|kept| Problem::validation(model, &kept, estimator.as_ref())).transpose()?;
+    let problem = Problem::new(model, &train, estimator.as_ref())?;
+    let settings = args.settings(&problem, validated, global.seed)?;
     let settings = learned.as_ref().map_or(Ok(settings.clone()), |learned| learned.settings(&settings))?;
     let expert = match (&truth, &learned) {
-        (Some(truth), None) if entry.interactive => {
-            Some(SimulatedExpert::new(model, truth.mapping.clone(), tolerance, global.seed)?)
+        (Some(truth), None) if entry.is_interactive() => {
+            Some(args.method.expert(&problem, &settings, truth.mapping.clone())?)
         }
-        (Some(_), Some(_)) if entry.interactive => {
+        (Some(_), Some(_)) if entry.is_interactive() => {
             // A simulated expert would act in the learned dynamics, as no expert did.
             note(global.quiet, "with --learn-dynamics the expert that is asked is the record, not a simulation");
             None
@@ -323,96 +291,136 @@ fn fit(args: &FitArgs, out: Option<OutputFolder>, global: &Global) -> Result<Out
         Some(expert) => problem.with_expert(expert),
         None => problem,
     };
-    let scored_on = truth.as_ref().map(|truth| {
-        let n = truth.contexts.len();
-        match (&learned, truth.held_out) {
-            (None, _) => truth.scored_on(),
-            (Some(_), true) => format!("in --model, {n} test contexts"),
-            (Some(_), false) => format!("in --model, {n} contexts learned from"),
-        }
-    });
     let watch = Watch { examination: examination.as_ref(), validation: validation.as_ref() };
-
-    let extra_history = args.output.history.as_ref().and_then(Option::as_deref);
-    if let Some(path) = extra_history {
-        check_can_be_written(path)?;
-    }
-    let checkpoint_file = folder.file(CHECKPOINT);
-    let from = if args.run.resume { earlier_run(&checkpoint_file, &settings, global)? } else { None };
-    if from.is_none() && checkpoint_file.exists() {
-        let there = format!("{} is there; with --resume the run goes on from it", checkpoint_file.display());
-        note(global.quiet, &there);
-    }
-    on_interrupt();
-    let between = Duration::from_secs_f64(args.run.checkpoint_every);
-    let mut watcher = Watcher::new(checkpoint_file.clone(), between, args.run.stop_after, global.quiet);
-    let fitted = match from {
-        None => learn::fit(&problem, &settings, watch, &mut watcher)?,
-        Some(checkpoint) => learn::resume(&problem, checkpoint, watch, &mut watcher)
-            .map_err(|error| Failure::in_file(&checkpoint_file, error))?,
-    };
-    drop(watcher);
-    if fitted.status == Status::Interrupted {
-        let saved = format!("stopped after step {}; {} is saved", fitted.steps, checkpoint_file.display());
-        note(global.quiet, &saved);
-        note(global.quiet, &format!("to go on: {}", typed_command_with(&global.typed, "--resume")));
+    let Some(fitted) = learn(args, &problem, &settings, watch, &folder, global)? else {
         return Ok(Outcome::Interrupted);
-    }
+    };
+    let origin = Source { data: args.model_written(&folder, learned.as_ref().map(|_| model), origin.data)?, ..origin };
+    let files = args.write_result(&folder, &fitted, entry.name, learned.is_some(), &origin, global)?;
+    let dynamics = learned.as_ref().map(|learned| learned.report(&fitted, examination.as_ref())).transpose()?;
+    dynamics.iter().flat_map(|dynamics| dynamics.notes()).for_each(|line| note(global.quiet, line));
+    let scored_on = truth.as_ref().map(|truth| match dynamics.is_some() {
+        true => truth.scored_in_the_given_model(),
+        false => truth.scored_on(),
+    });
     let score = match (&examination, scored_on) {
         (Some(examination), Some(on)) => Some((examination.score(&fitted.agent)?, on)),
         _ => None,
     };
-    let by_accuracy = settings.stop.watched == Watched::Accuracy;
-    let validation_accuracy = match &validation {
-        Some(problem) if by_accuracy => Some(problem.accuracy(&fitted.agent)?),
-        _ => None,
-    };
-    let validation_loss = match (&validation, fitted.mapping()) {
-        _ if by_accuracy => None,
-        (Some(problem), Ok(mapping)) => problem.unit_loss(mapping.values())?,
-        _ => recorded_validation_loss(&fitted),
-    };
-    Manifest::withdraw(&folder)?;
-    let mut files = write_files(&folder, &fitted, entry.name, extra_history)?;
-    let own_model = folder.file(LEARNED_MODEL);
-    let origin = if learned.is_some() {
-        write_model(&own_model, model)?;
-        files.insert("dynamics", own_model.display().to_string());
-        let path = std::path::absolute(&own_model).map_err(|error| Failure::in_file(&own_model, error))?;
-        Source { data: origin.data.in_model(path), ..origin }
-    } else {
-        // Dynamics that an earlier run left there are not this run's.
-        let _ = std::fs::remove_file(&own_model);
-        origin
-    };
-    origin.write(folder.path())?;
-    let names = files.values().filter_map(|path| Path::new(path).file_name()?.to_str());
-    let names: Vec<&str> = names.chain(["source.json"]).collect();
-    Manifest::new("fit", global.seed, &fitted.settings)?
-        .with_data("model and demonstrations", &fitted.digest)
-        .write(&folder, names.iter().copied())?;
-    let written = names.into_iter().chain(["manifest.json"]).collect::<Vec<_>>().join(", ");
-    // Only what another run left behind can be missing here.
-    let _ = std::fs::remove_file(&checkpoint_file);
-    let dynamics = learned.as_ref().map(|learned| learned.report(&fitted, examination.as_ref())).transpose()?;
-    dynamics.iter().flat_map(|dynamics| dynamics.notes()).for_each(|line| note(global.quiet, line));
-    let report = Report::new(entry.name, &source, &fitted, score, validation_loss, files)
+    let (validation_loss, accuracy) = validation_figures(&fitted, validation.as_ref())?;
+    let written = files.values().filter_map(|path| Path::new(path).file_name()?.to_str());
+    let written: Vec<&str> = written.chain(["source.json", "manifest.json"]).collect();
+    let written = format!("\nwrote {} to {}", written.join(", "), folder.path().display());
+    let report = Report::new(entry.name, &source, &fitted, score, validation_loss, files.clone())
         .with_dynamics(dynamics)
-        .with_validation_accuracy(validation_accuracy, left_out);
+        .with_validation_accuracy(accuracy, left_out);
     if global.json {
         let line = serde_json::to_string(&report).map_err(std::io::Error::from)?;
         to_stdout(|out| Ok(writeln!(out, "{line}")?))?;
     } else {
-        to_terminal(|out| report.write(out, began.elapsed(), problem.time_spent()))?;
+        to_terminal(|out| report.write(out, began.elapsed(), problem.planner().time()))?;
     }
-    note(global.quiet, &format!("\nwrote {written} to {}", folder.path().display()));
+    note(global.quiet, &written);
     if args.data.cohort().is_some() && fitted.agent.keeps_contexts() {
-        note(
-            global.quiet,
-            "this method keeps the contexts of the stays it learned from: the result is as confidential as they are",
-        );
+        let secret =
+            "this method keeps the contexts of the stays it learned from: the result is as confidential as they are";
+        note(global.quiet, secret);
     }
     Ok(Outcome::Done)
+}
+
+/// Learns, from a checkpoint where one is to be gone on from; nothing where the run was interrupted.
+fn learn(
+    args: &FitArgs,
+    problem: &Problem<'_>,
+    settings: &Settings,
+    watch: Watch<'_>,
+    folder: &OutputFolder,
+    global: &Global,
+) -> Result<Option<Fitted>, Failure> {
+    if let Some(path) = args.output.history.as_ref().and_then(Option::as_deref) {
+        check_can_be_written(path)?;
+    }
+    let file = folder.file(CHECKPOINT);
+    let from = if args.run.resume { earlier_run(&file, settings, global)? } else { None };
+    if from.is_none() && file.exists() {
+        let there = format!("{} is there; with --resume the run goes on from it", file.display());
+        note(global.quiet, &there);
+    }
+    on_interrupt();
+    let between = Duration::from_secs_f64(args.run.checkpoint_every);
+    let mut watcher = Watcher::new(file.clone(), between, args.run.stop_after, global.quiet);
+    let fitted = match from {
+        None => methods::fit(problem, settings, watch, &mut watcher)?,
+        Some(checkpoint) => {
+            methods::resume(problem, checkpoint, watch, &mut watcher).map_err(|error| Failure::in_file(&file, error))?
+        }
+    };
+    drop(watcher);
+    if fitted.status != Status::Interrupted {
+        return Ok(Some(fitted));
+    }
+    note(global.quiet, &format!("stopped after step {}; {} is saved", fitted.steps, file.display()));
+    note(global.quiet, &format!("to go on: {}", typed_command_with(&global.typed, "--resume")));
+    Ok(None)
+}
+
+/// Loss and accuracy on the validation demonstrations of what was returned: whichever was watched.
+fn validation_figures(
+    fitted: &Fitted,
+    validation: Option<&Problem<'_>>,
+) -> Result<(Option<f64>, Option<f64>), Failure> {
+    let by_accuracy = fitted.settings.stop.watched == Some(Watched::Accuracy);
+    Ok(match (validation, fitted.mapping()) {
+        (Some(problem), _) if by_accuracy => (None, Some(problem.accuracy(&fitted.agent)?)),
+        (Some(problem), Ok(mapping)) => (problem.unit_loss(mapping.values())?, None),
+        _ if by_accuracy => (None, None),
+        _ => (recorded_validation_loss(fitted), None),
+    })
+}
+
+impl FitArgs {
+    /// Writes a model whose dynamics were learned, and says where the data are to be found from now on.
+    fn model_written(
+        &self,
+        folder: &OutputFolder,
+        learned: Option<&coirl::model::Cmdp>,
+        data: DataArgs,
+    ) -> Result<DataArgs, Failure> {
+        let own = folder.file(LEARNED_MODEL);
+        Manifest::withdraw(folder)?;
+        let Some(model) = learned else {
+            // Dynamics that an earlier run left there are not this run's.
+            let _ = std::fs::remove_file(&own);
+            return Ok(data);
+        };
+        write_model(&own, model)?;
+        Ok(data.in_model(std::path::absolute(&own).map_err(|error| Failure::in_file(&own, error))?))
+    }
+
+    /// Writes everything else, the manifest last; the files by what they are.
+    fn write_result(
+        &self,
+        folder: &OutputFolder,
+        fitted: &Fitted,
+        method: &str,
+        learned_dynamics: bool,
+        origin: &Source,
+        global: &Global,
+    ) -> Result<BTreeMap<&'static str, String>, Failure> {
+        let mut files = write_files(folder, fitted, method, self.output.history.as_ref().and_then(Option::as_deref))?;
+        if learned_dynamics {
+            files.insert("dynamics", folder.file(LEARNED_MODEL).display().to_string());
+        }
+        origin.write(folder.path())?;
+        let names = files.values().filter_map(|path| Path::new(path).file_name()?.to_str());
+        Manifest::new("fit", global.seed, &fitted.settings)?
+            .with_data("model and demonstrations", &fitted.digest)
+            .write(folder, names.chain(["source.json"]))?;
+        // Only what another run left behind can be missing here.
+        let _ = std::fs::remove_file(folder.file(CHECKPOINT));
+        Ok(files)
+    }
 }
 
 /// The validation loss of what was returned, where it has no mapping to compute it from.

@@ -10,7 +10,8 @@ use crate::output::{Machine, Manifest, Since};
 use crate::summary::Summary;
 use crate::text;
 use clap::Args;
-use coirl::learn::{RunCertificate, Settings, Status};
+use coirl::learn::{RunCertificate, Status};
+use coirl::methods::Settings;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -132,7 +133,7 @@ fn show_fitted(path: &Path, global: &Global) -> Result<Outcome, Failure> {
         text::pair(
             out,
             "steps",
-            &format!("{steps}, {}", status_in_words(fitted.status, fitted.settings.stop.watched)),
+            &format!("{steps}, {}", status_in_words(fitted.status, fitted.settings.stop.watched.unwrap_or_default())),
         )?;
         let used = format!("{} demonstrations, {} plans", fitted.demonstrations, fitted.planner_calls);
         text::pair(out, "used", &used)?;
@@ -146,12 +147,12 @@ fn show_fitted(path: &Path, global: &Global) -> Result<Outcome, Failure> {
             text::pair(out, "", &format!("{} of the last iterate", loss(certificate.last_iterate_loss)))?;
         }
         let limit = certificate.bound.map_or(String::new(), |bound| format!("{}: ", short(bound)));
-        text::pair(out, "bound", &format!("{limit}{}", certificate.bound_says))?;
+        text::pair(out, "bound", &format!("{limit}{}", certificate.guarantee))?;
         if let Some(distance) = certificate.distance {
             text::pair(out, "distance", &format!("{} from the expert's feature expectations", short(distance)))?;
         }
         if let Some(game) = &certificate.game_value {
-            let between = format!("between {} and {}: {}", short(game.lower), short(game.upper), game.says);
+            let between = format!("between {} and {}: {}", short(game.lower), short(game.upper), game);
             text::pair(out, "game value", &between)?;
         }
         if let Some(gap) = certificate.gap {

@@ -69,7 +69,7 @@ pub(crate) fn run(args: &ReportArgs, global: &Global) -> Result<Outcome, Failure
     let contexts: Vec<&Context> = train.demonstrations().iter().map(Demonstration::context).collect();
     let context = match &args.context {
         Some(typed) => {
-            fitted.agent.reward()?;
+            fitted.agent.reward_mapping()?;
             typed.resolve_for(&run, model)?
         }
         None => mean_context(model, contexts.iter().copied())?,

@@ -60,7 +60,7 @@ pub(crate) struct DataArgs {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum EstimatorArg {
+pub(crate) enum EstimatorArg {
     Truncated,
     Geometric,
     #[default]
@@ -72,7 +72,8 @@ enum EstimatorArg {
 pub(crate) struct Data {
     pub(crate) model: Cmdp,
     pub(crate) demonstrations: Vec<Demonstration>,
-    pub(crate) estimator: Estimator,
+    /// How feature expectations are read off trajectories, where that was chosen.
+    pub(crate) estimator: Option<Estimator>,
     pub(crate) truth: Option<Truth>,
     /// What was learned from, in words.
     pub(crate) source: String,
@@ -91,6 +92,12 @@ impl Truth {
     pub(crate) fn scored_on(&self) -> String {
         let n = self.contexts.len();
         if self.held_out { format!("on {n} test contexts") } else { format!("on {n} contexts that were learned from") }
+    }
+
+    /// Where scores are taken, in words, of an agent that was learned in other dynamics.
+    pub(crate) fn scored_in_the_given_model(&self) -> String {
+        let (n, which) = (self.contexts.len(), if self.held_out { "test contexts" } else { "contexts learned from" });
+        format!("in --model, {n} {which}")
     }
 }
 
@@ -147,9 +154,9 @@ impl DataArgs {
         Ok(data)
     }
 
-    /// Whether somebody said how feature expectations are read off trajectories.
-    pub(crate) fn wants_expectations(&self) -> bool {
-        self.estimator.is_some()
+    /// With an estimator of feature expectations, where none was typed.
+    pub(crate) fn or_estimator(self, estimator: Option<EstimatorArg>) -> Self {
+        Self { estimator: self.estimator.or(estimator), ..self }
     }
 
     /// The model: a file or a domain.
@@ -336,13 +343,13 @@ impl DataArgs {
         }
     }
 
-    fn estimator(&self) -> Estimator {
-        match self.estimator.unwrap_or_default() {
+    fn estimator(&self) -> Option<Estimator> {
+        self.estimator.map(|chosen| match chosen {
             EstimatorArg::Truncated => Estimator::Truncated { horizon: None },
             EstimatorArg::Geometric => Estimator::Geometric,
             EstimatorArg::ControlVariate => Estimator::ControlVariate,
             EstimatorArg::Decisions => Estimator::Decisions,
-        }
+        })
     }
 
     fn along_trajectories(

@@ -6,7 +6,8 @@ use crate::numbers::{count, short};
 use clap::{Args, ValueEnum};
 use coirl::demos::{Estimator, Train};
 use coirl::dynamics::{Centres, ExpectationMaximisation, MaximisedStatus, Prior, PriorMean, Structure};
-use coirl::learn::{DynamicsLearning, Fitted, OnlineDynamics, Problem, Round, Settings, THIN_SUPPORT};
+use coirl::learn::Problem;
+use coirl::methods::{DynamicsLearning, Fitted, OnlineDynamics, Round, Settings, THIN_SUPPORT};
 use coirl::model::{Cmdp, Dynamics};
 use coirl::score::Examination;
 use serde::Serialize;
@@ -91,7 +92,7 @@ impl DynamicsArgs {
         &self,
         given: &'a Cmdp,
         train: &Train,
-        estimator: &Estimator,
+        estimator: Option<&Estimator>,
         seed: u64,
         examination: Option<&Examination<'_>>,
         settings: impl Fn(&Problem<'_>) -> Result<Settings, Failure>,
@@ -106,7 +107,7 @@ impl DynamicsArgs {
             structure: self.structure(structure, seed)?,
             prior: self.prior(given)?,
             start: None,
-            estimator: estimator.clone(),
+            estimator: estimator.cloned(),
         };
         let mut learning = Learning { structure, online: OnlineDynamics::new(given, how), rounds: Vec::new() };
         for round in 1..=n_rounds {

@@ -6,7 +6,9 @@ use crate::failure::Failure;
 use crate::numbers::{bound, count, short};
 use crate::text;
 use coirl::agent::Agent;
-use coirl::learn::{Adaptive, Fitted, Method, Neural, Objective, RunCertificate, Status, Watched};
+use coirl::learn::{Adaptive, Neural, RunCertificate, Status, Watched};
+use coirl::methods::{Fitted, Method};
+use coirl::objective::ObjectiveChoice;
 use coirl::score::Score;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -108,21 +110,15 @@ impl<'a> Report<'a> {
         Self { dynamics, ..self }
     }
 
-    pub(crate) fn write(
-        &self,
-        out: &mut dyn Write,
-        taken: Duration,
-        (planning, network): (Duration, Duration),
-    ) -> Result<(), Failure> {
+    pub(crate) fn write(&self, out: &mut dyn Write, taken: Duration, planning: Duration) -> Result<(), Failure> {
         text::title(out, &format!("Learned from {}", self.source))?;
         let mut rows = self.learner();
         rows.extend(self.held_out());
         rows.extend(self.loss());
         rows.extend(self.against_the_truth());
         rows.extend(self.effort());
-        let trained = planning + network;
-        if !trained.is_zero() {
-            let share = planning.as_secs_f64() / trained.as_secs_f64();
+        if let Agent::Neural(_) = self.fitted.agent {
+            let share = planning.as_secs_f64() / taken.as_secs_f64();
             rows.push(row("planning", percent(share), "of the time; the rest is the network"));
         }
         rows.push(row("seconds", format!("{:.2}", taken.as_secs_f64()), ""));
@@ -132,11 +128,11 @@ impl<'a> Report<'a> {
         }
         write_mapping(out, self.fitted)?;
         if self.certificate.bound.is_some() {
-            writeln!(out, "\nbound: {}", self.certificate.bound_says)?;
+            writeln!(out, "\nbound: {}", self.certificate.guarantee)?;
         }
         if let Some(game) = &self.certificate.game_value {
             writeln!(out)?;
-            text::pair(out, "game", &game.says)?;
+            text::pair(out, "game", &game.to_string())?;
         }
         Ok(())
     }
@@ -151,8 +147,8 @@ impl<'a> Report<'a> {
             &self.fitted.settings.method
         {
             let remark = match objective {
-                Objective::Loss => "the loss of the paper",
-                Objective::Likelihood { .. } => "the likelihood of single actions",
+                ObjectiveChoice::Likelihood { .. } => "the likelihood of single actions",
+                ObjectiveChoice::Loss | ObjectiveChoice::Auto => "the loss of the paper",
             };
             rows.push(row("objective", String::new(), remark));
         }
@@ -235,7 +231,7 @@ impl<'a> Report<'a> {
         rows.push(row(
             "steps",
             count(self.steps as usize),
-            status_in_words(self.status, self.fitted.settings.stop.watched),
+            status_in_words(self.status, self.fitted.settings.stop.watched.unwrap_or_default()),
         ));
         if let Some(most) = self.certificate.bound {
             rows.push(row("bound", short(most), "see below"));
@@ -283,6 +279,7 @@ pub(crate) fn agent_in_words(agent: &Agent) -> String {
         Agent::Copied(_) => "as was seen in the nearest one".into(),
         Agent::Fixed(_) => "the same in every context".into(),
         Agent::Uniform => "any known action".into(),
+        _ => "by a policy of its own".into(),
     }
 }
 

@@ -108,7 +108,7 @@ impl<'a> Followed<'a> {
         let behaviours = act(model, agent, &contexts)?;
         let mut answers = Vec::with_capacity(contexts.len());
         for (context, behaviours) in contexts.into_iter().zip(behaviours) {
-            let weights = agent.reward().ok().map(|mapping| mapping.weights(&context)).transpose()?;
+            let weights = agent.reward_mapping().ok().map(|mapping| mapping.weights(&context)).transpose()?;
             let worth = |weights: Vec<f64>| {
                 let own = |mu: &[f64]| weights.iter().zip(mu).map(|(w, x)| w * x).sum::<f64>();
                 behaviours.iter().map(|behaviour| behaviour.share * own(&behaviour.feature_expectations)).sum()

@@ -8,7 +8,7 @@ use crate::text::{Tabular, name_of};
 use coirl::agent::Predictions;
 use coirl::demos::{Demonstration, Evidence, Train, Trajectory};
 use coirl::inspect::Support;
-use coirl::learn::Fitted;
+use coirl::methods::Fitted;
 use coirl::model::{Cmdp, Context, StateId};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -5,8 +5,8 @@ use super::markup::{Markup, paragraph};
 use super::page::Section;
 use crate::failure::Failure;
 use crate::text::name_of;
-use coirl::learn::Fitted;
 use coirl::mapping::RewardMapping;
+use coirl::methods::Fitted;
 use coirl::model::Context;
 
 /// Features that are shown without leaving some out.

@@ -6,7 +6,7 @@ use super::page::Section;
 use crate::failure::Failure;
 use crate::numbers::short;
 use crate::text::name_of;
-use coirl::learn::Fitted;
+use coirl::methods::Fitted;
 use coirl::model::Context;
 
 /// Features that are shown.
@@ -20,7 +20,7 @@ pub(crate) fn reward(
     context: &Context,
     given: bool,
 ) -> Result<Option<Section>, Failure> {
-    let Ok(mapping) = fitted.agent.reward() else { return Ok(None) };
+    let Ok(mapping) = fitted.agent.reward_mapping() else { return Ok(None) };
     let weights = mapping.weights(context)?;
     let mut order: Vec<usize> = (0..weights.len()).collect();
     order.sort_by(|&a, &b| weights[b].abs().total_cmp(&weights[a].abs()));

@@ -5,7 +5,7 @@ use super::page::Section;
 use crate::failure::Failure;
 use crate::fitting::Report;
 use crate::networks::NetworkReport;
-use coirl::learn::Fitted;
+use coirl::methods::Fitted;
 use std::collections::BTreeMap;
 
 /// A run in a few lines.
@@ -28,8 +28,8 @@ impl Overview<'_> {
         }
         rows.push(vec!["seed".into(), self.fitted.settings.seed.to_string(), "of everything random".into()]);
         let certificate = &self.fitted.certificate;
-        let bound = certificate.bound.map(|_| ("bound", certificate.bound_says.clone()));
-        let game = certificate.game_value.as_ref().map(|game| ("game", game.says.clone()));
+        let bound = certificate.bound.map(|_| ("bound", certificate.guarantee.to_string()));
+        let game = certificate.game_value.as_ref().map(|game| ("game", game.to_string()));
         let digest = ("data", format!("SHA-256 {}", self.fitted.digest));
         let content = Markup::all([
             facts("What was run and reached", rows),

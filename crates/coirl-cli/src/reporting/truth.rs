@@ -4,7 +4,7 @@ use super::markup::facts;
 use super::page::Section;
 use crate::failure::Failure;
 use crate::fitting::{Report, Truth};
-use coirl::learn::Fitted;
+use coirl::methods::Fitted;
 use coirl::model::Cmdp;
 use coirl::score::Examination;
 use std::collections::BTreeMap;

@@ -8,8 +8,9 @@ use assert_cmd::Command;
 use assert_cmd::assert::Assert;
 use coirl::agent::Agent;
 use coirl::artifact::{read_fitted, write_fitted};
-use coirl::learn::{Hidden, Method, Neural};
+use coirl::learn::{Hidden, Neural};
 use coirl::mapping::NeuralMapping;
+use coirl::methods::Method;
 use coirl::network::{Architecture, Layer, Network, Standardisation};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -95,7 +96,7 @@ pub(crate) fn as_network(folder: &Folder, run: &str, seed: usize) -> NeuralMappi
     let statistics = (0..12).map(|i| if i < 6 { 0.0 } else { 1.0 }).collect();
     let mapping = NeuralMapping::new(Network::new(architecture, standard, parameters, statistics).unwrap());
     fitted.settings.method = Method::Neural(Neural {
-        objective: coirl::learn::Objective::Loss,
+        objective: coirl::objective::ObjectiveChoice::Loss,
         hidden: Hidden::Layers(hidden),
         ..Neural::default()
     });

@@ -8,7 +8,8 @@ use crate::experiment::Entrant;
 use crate::world::{Place, Seen, Subject, World};
 use coirl::Result;
 use coirl::demos::SimulatedExpert;
-use coirl::learn::{Method, Problem, Watch, fit};
+use coirl::learn::{Problem, Watch};
+use coirl::methods::{Method, fit};
 use coirl::model::Context;
 use coirl::transfer::Transfer;
 use serde::{Deserialize, Serialize};
@@ -54,7 +55,7 @@ impl Guarantees {
                     Problem::new(model, &train, &entrant.estimator)?
                 };
                 let mut settings = entrant.settings(problem.len(), run.seed);
-                settings.record_loss = !asks;
+                settings.record_loss = Some(!asks);
                 settings.initial = run.initial();
                 let steps = settings.stop.max_steps.unwrap_or(n as u64);
                 let mut told = Told { run, method: &entrant.name, steps };

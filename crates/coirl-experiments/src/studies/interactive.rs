@@ -6,7 +6,8 @@ use crate::experiment::Entrant;
 use crate::world::Place;
 use coirl::Result;
 use coirl::demos::SimulatedExpert;
-use coirl::learn::{Problem, Watch, fit};
+use coirl::learn::{Problem, Watch};
+use coirl::methods::fit;
 use coirl::model::Context;
 use coirl::score::Score;
 use serde::{Deserialize, Serialize};
@@ -40,7 +41,7 @@ impl Interactive {
             let problem = Problem::interactive(model, contexts.clone(), &expert)?;
             let mut settings = entrant.settings(problem.len(), run.seed);
             settings.initial = run.initial();
-            settings.record_every = self.every;
+            settings.record_every = Some(self.every);
             let mut told = Told { run, method: &entrant.name, steps: self.contexts as u64 };
             let watch = Watch { examination: Some(&examination), validation: None };
             let fitted = fit(&problem, &settings, watch, &mut told)?;

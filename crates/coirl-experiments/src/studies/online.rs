@@ -5,7 +5,8 @@ use crate::curves::Curve;
 use crate::experiment::Entrant;
 use crate::world::{Place, Seen};
 use coirl::Result;
-use coirl::learn::{Problem, Watch, fit};
+use coirl::learn::{Problem, Watch};
+use coirl::methods::fit;
 use coirl::model::ContextSpace;
 use coirl::score::Score;
 use serde::{Deserialize, Serialize};
@@ -64,7 +65,7 @@ impl Online {
             let mut settings = entrant.settings(problem.len(), run.seed);
             let steps = *settings.stop.max_steps.get_or_insert(self.contexts as u64);
             settings.initial.clone_from(&initial);
-            settings.record_every = self.every;
+            settings.record_every = Some(self.every);
             let mut told = Told { run, method: &entrant.name, steps };
             let watch = Watch { examination: Some(&examination), validation: None };
             let fitted = fit(&problem, &settings, watch, &mut told)?;

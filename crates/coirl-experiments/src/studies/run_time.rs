@@ -7,7 +7,8 @@ use crate::curves::Curve;
 use crate::experiment::Entrant;
 use crate::world::{Place, Seen, Subject};
 use coirl::Result;
-use coirl::learn::{Problem, Record, Recorder, Snapshot, Watch, fit};
+use coirl::learn::{Problem, Record, Recorder, Snapshot, Watch};
+use coirl::methods::fit;
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 
@@ -44,12 +45,12 @@ impl RunTime {
                 let problem = Problem::new(world.model(), &train, &entrant.estimator)?.without_memory();
                 let mut settings = entrant.settings(problem.len(), run.seed);
                 settings.initial = Some(run.initial().unwrap_or_else(|| vec![1.0 / n_parameters as f64; n_parameters]));
-                settings.record_every = if n == most { self.every } else { 0 };
+                settings.record_every = Some(if n == most { self.every } else { 0 });
                 let on_training = world.examination_on(seen)?;
                 let mut spent = Spent { problem: &problem, steps: Vec::new() };
                 let watch = Watch { examination: (n == most).then_some(&on_training), validation: None };
                 let fitted = fit(&problem, &settings, watch, &mut spent)?;
-                let (x, backups) = (n as f64, problem.backups() as f64);
+                let (x, backups) = (n as f64, problem.planner().backups() as f64);
                 costs.push((x, backups / fitted.steps.max(1) as f64));
                 totals.push((x, backups));
                 training.push((x, on_training.score(&fitted.agent)?));
@@ -82,7 +83,7 @@ struct Spent<'s> {
 
 impl Recorder for Spent<'_> {
     fn step(&mut self, record: &Record, _: &Snapshot<'_>) -> Result<ControlFlow<()>> {
-        self.steps.push((record.step, self.problem.backups()));
+        self.steps.push((record.step, self.problem.planner().backups()));
         Ok(ControlFlow::Continue(()))
     }
 }

@@ -1,13 +1,53 @@
-//! From an agent to its policies in the contexts at hand.
+//! Policies of contexts: what every method returns, and what becomes of it in the contexts at hand.
 
-use crate::agent::Agent;
-use crate::contextual::RepeatedPlans;
+use crate::contextual::{ContextualPlanner, Response};
 use crate::error::{Error, Result};
 use crate::mapping::RewardMapping;
-use crate::model::{Cmdp, Context, Dynamics};
+use crate::model::{Cmdp, Context, Dynamics, StateId};
 use crate::plan::{Policy, SoftPlanner, evaluate};
 use rayon::prelude::*;
+use std::fmt::Debug;
 use std::sync::Arc;
+
+/// A way to act in any context: by planning for a reward, or by a policy of its own.
+///
+/// Every [`RewardMapping`] is one, by planning for what it gives a context.
+pub trait ContextualPolicy: Debug + Send + Sync {
+    /// What to do in each of these contexts.
+    fn acting(&self, model: &Cmdp, contexts: &[Context]) -> Result<Acting>;
+
+    /// The mapping that is planned for, of policies that plan for one.
+    fn plans_for(&self) -> Option<&dyn RewardMapping> {
+        None
+    }
+
+    /// The mapping from context to reward that it acts on, whether it plans for it or follows it softly.
+    fn reward(&self) -> Option<&dyn RewardMapping> {
+        self.plans_for()
+    }
+
+    /// The probability of every action at some states of a context, row-major, where that is cheaper than the whole policy.
+    fn probabilities_at(&self, _model: &Cmdp, _context: &Context, _states: &[StateId]) -> Result<Option<Vec<f64>>> {
+        Ok(None)
+    }
+
+    /// Whether it keeps the contexts that it was learned from: of people, it is then as confidential as they are.
+    fn keeps_contexts(&self) -> bool {
+        false
+    }
+}
+
+/// What is done in a list of contexts.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Acting {
+    /// One of several rewards is drawn when an episode begins, and planned for: the probability of each, with its weights in every
+    /// context, row by row.
+    Planning(Vec<(f64, Vec<f64>)>),
+    /// A policy for each context.
+    Following(Vec<Policy>),
+    /// One policy, whatever the context.
+    Always(Policy),
+}
 
 /// A policy that an agent follows in a context, with the probability that it does.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,102 +60,83 @@ pub struct Behaviour {
     pub feature_expectations: Arc<[f64]>,
 }
 
-/// How an agent acts in each of these contexts: one policy, or several of which one is drawn when an episode begins.
-pub fn act(model: &Cmdp, agent: &Agent, contexts: &[Context]) -> Result<Vec<Vec<Behaviour>>> {
-    behaviours(&RepeatedPlans::new(model), agent, contexts)
+impl<M: RewardMapping + Debug> ContextualPolicy for M {
+    fn acting(&self, _model: &Cmdp, contexts: &[Context]) -> Result<Acting> {
+        Ok(Acting::Planning(vec![(1.0, self.weights_of_all(contexts)?)]))
+    }
+
+    fn plans_for(&self) -> Option<&dyn RewardMapping> {
+        Some(self)
+    }
 }
 
-/// The same with plans that remember policies.
+/// How a policy acts in each of these contexts: one policy, or several of which one is drawn when an episode begins.
+pub fn act(model: &Cmdp, agent: &dyn ContextualPolicy, contexts: &[Context]) -> Result<Vec<Vec<Behaviour>>> {
+    behaviours(&ContextualPlanner::new(model), agent, contexts)
+}
+
+/// How a policy acts in each of these contexts, planned for by a planner that may have been used before.
 pub(crate) fn behaviours(
-    plans: &RepeatedPlans<'_>,
-    agent: &Agent,
+    planner: &ContextualPlanner<'_>,
+    agent: &dyn ContextualPolicy,
     contexts: &[Context],
 ) -> Result<Vec<Vec<Behaviour>>> {
-    let model = plans.model();
-    let planned = |weights: &[f64], share: f64| {
-        let plans = plans.plan(contexts, weights)?;
-        let behaviour = |(policy, feature_expectations)| Behaviour { share, policy, feature_expectations };
-        Ok(plans.into_iter().map(behaviour).collect::<Vec<_>>())
-    };
-    let alone = |behaviours: Vec<Behaviour>| behaviours.into_iter().map(|only| vec![only]).collect();
-    let each = || -> Result<Vec<Vec<Behaviour>>> {
-        let behaviour = |context: &Context| {
-            let policy = own_policy(model, agent, context)?;
-            let feature_expectations = evaluate::feature_expectations(&model.mdp(context)?, &policy)?.into();
-            Ok(vec![Behaviour { share: 1.0, policy, feature_expectations }])
-        };
-        contexts.par_iter().map(behaviour).collect()
-    };
-    match agent {
-        Agent::Planned(mapping) => Ok(alone(planned(&mapping.weights_of_all(contexts)?, 1.0)?)),
-        Agent::Neural(mapping) => Ok(alone(planned(&mapping.weights_of_all(contexts)?, 1.0)?)),
-        Agent::Nearest(nearest) if nearest.temperature().is_none() => {
-            let rows: Vec<&[f64]> = contexts.iter().map(|context| nearest.weights(context)).collect::<Result<_>>()?;
-            Ok(alone(planned(&rows.concat(), 1.0)?))
+    match agent.acting(planner.model(), contexts)? {
+        Acting::Planning(rewards) => {
+            let borrowed: Vec<&Context> = contexts.iter().collect();
+            let planned = |weights: &[f64]| planner.responses(&borrowed, weights);
+            drawn(contexts.len(), rewards, planned, |share, Response { policy, feature_expectations }| Behaviour {
+                share,
+                policy,
+                feature_expectations,
+            })
         }
-        Agent::Soft(_) | Agent::Nearest(_) | Agent::Cloned(_) | Agent::ClonedNetwork(_) | Agent::Copied(_) => each(),
-        Agent::Fixed(actions) => following(model, contexts, &[Policy::stationary(model.pairs(), actions.clone())?]),
-        Agent::Uniform => following(model, contexts, &[model.random_policy()]),
-        Agent::Mixed(mixture) => {
-            let mut all = vec![Vec::new(); contexts.len()];
-            let drawn = mixture.mappings().iter().zip(mixture.shares()).filter(|entry| *entry.1 > 0.0);
-            for (mapping, &share) in drawn {
-                let weights = mapping.weights_of_all(contexts)?;
-                all.iter_mut().zip(planned(&weights, share)?).for_each(|(list, behaviour)| list.push(behaviour));
-            }
-            Ok(all)
-        }
+        Acting::Following(policies) => following(planner.model(), contexts, &policies),
+        Acting::Always(policy) => following(planner.model(), contexts, &[policy]),
     }
 }
 
-/// The policies of an agent in each context with the probability of each, for those who do not ask what they lead to.
-pub(crate) fn policies(model: &Cmdp, agent: &Agent, contexts: &[Context]) -> Result<Vec<Vec<(f64, Policy)>>> {
-    let plans = RepeatedPlans::new(model);
-    let planned = |weights: &[f64]| plans.policies(contexts, weights);
+/// The policies of an agent in each context with the probability of each, where it does not matter what they lead to.
+pub(crate) fn policies(
+    model: &Cmdp,
+    agent: &dyn ContextualPolicy,
+    contexts: &[Context],
+) -> Result<Vec<Vec<(f64, Policy)>>> {
     let alone = |policies: Vec<Policy>| policies.into_iter().map(|policy| vec![(1.0, policy)]).collect();
-    match agent {
-        Agent::Planned(mapping) => Ok(alone(planned(&mapping.weights_of_all(contexts)?)?)),
-        Agent::Neural(mapping) => Ok(alone(planned(&mapping.weights_of_all(contexts)?)?)),
-        Agent::Nearest(nearest) if nearest.temperature().is_none() => {
-            let rows: Vec<&[f64]> = contexts.iter().map(|context| nearest.weights(context)).collect::<Result<_>>()?;
-            Ok(alone(planned(&rows.concat())?))
+    match agent.acting(model, contexts)? {
+        Acting::Planning(rewards) => {
+            let (planner, borrowed) = (ContextualPlanner::new(model), contexts.iter().collect::<Vec<_>>());
+            drawn(
+                contexts.len(),
+                rewards,
+                |weights| planner.policies(&borrowed, weights),
+                |share, policy| (share, policy),
+            )
         }
-        Agent::Mixed(mixture) => {
-            let mut all = vec![Vec::new(); contexts.len()];
-            let drawn = mixture.mappings().iter().zip(mixture.shares()).filter(|entry| *entry.1 > 0.0);
-            for (mapping, &share) in drawn {
-                let own = planned(&mapping.weights_of_all(contexts)?)?;
-                all.iter_mut().zip(own).for_each(|(list, policy)| list.push((share, policy)));
-            }
-            Ok(all)
-        }
-        _ => {
-            let own = contexts.par_iter().map(|context| own_policy(model, agent, context));
-            Ok(alone(own.collect::<Result<_>>()?))
-        }
+        Acting::Following(policies) => Ok(alone(policies)),
+        Acting::Always(policy) => Ok(alone(vec![policy; contexts.len()])),
     }
 }
 
-/// The policy of an agent that does not plan.
-fn own_policy(model: &Cmdp, agent: &Agent, context: &Context) -> Result<Policy> {
-    match agent {
-        Agent::Soft(soft) => soft_policy(model, context, &soft.mapping().weights(context)?, soft.temperature()),
-        Agent::Nearest(nearest) => {
-            soft_policy(model, context, nearest.weights(context)?, nearest.temperature().unwrap_or_default())
-        }
-        Agent::Cloned(cloned) => cloned.policy(model, context),
-        Agent::ClonedNetwork(cloned) => cloned.policy(model, context),
-        Agent::Copied(copied) => Policy::stationary(model.pairs(), copied.actions(context)?.to_vec()),
-        Agent::Fixed(actions) => Policy::stationary(model.pairs(), actions.clone()),
-        Agent::Uniform => Ok(model.random_policy()),
-        Agent::Planned(_) | Agent::Neural(_) | Agent::Mixed(_) => {
-            Err(Error::InvalidSetting { name: "agent", value: agent.kind().into(), reason: "it plans" })
-        }
+/// For each of n contexts what is planned for each reward that may be drawn.
+fn drawn<P, B: Clone>(
+    n: usize,
+    rewards: Vec<(f64, Vec<f64>)>,
+    planned: impl Fn(&[f64]) -> Result<Vec<P>>,
+    behaviour: impl Fn(f64, P) -> B,
+) -> Result<Vec<Vec<B>>> {
+    let mut all = vec![Vec::with_capacity(rewards.len()); n];
+    for (share, weights) in rewards.iter().filter(|(share, _)| *share > 0.0) {
+        all.iter_mut().zip(planned(weights)?).for_each(|(list, plan)| list.push(behaviour(*share, plan)));
     }
+    Ok(all)
 }
 
 /// These policies, one per context; the first is that of all contexts beyond them.
 pub(crate) fn following(model: &Cmdp, contexts: &[Context], policies: &[Policy]) -> Result<Vec<Vec<Behaviour>>> {
+    if contexts.is_empty() {
+        return Ok(Vec::new());
+    }
     let Some(first) = policies.first() else {
         return Err(Error::shape("policies", "at least 1", 0));
     };
@@ -135,7 +156,13 @@ pub(crate) fn following(model: &Cmdp, contexts: &[Context], policies: &[Policy])
     contexts.par_iter().enumerate().map(behaviour).collect()
 }
 
-fn soft_policy(model: &Cmdp, context: &Context, weights: &[f64], temperature: f64) -> Result<Policy> {
+/// Policies of their own, made context by context.
+pub(super) fn each(contexts: &[Context], policy: impl Fn(&Context) -> Result<Policy> + Send + Sync) -> Result<Acting> {
+    Ok(Acting::Following(contexts.par_iter().map(policy).collect::<Result<_>>()?))
+}
+
+/// The soft policy of a reward in a context.
+pub(super) fn soft_policy(model: &Cmdp, context: &Context, weights: &[f64], temperature: f64) -> Result<Policy> {
     let mdp = model.mdp(context)?;
     Ok(SoftPlanner::at(temperature).plan(&mdp, &mdp.reward(weights)?)?.policy)
 }

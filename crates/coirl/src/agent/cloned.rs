@@ -8,6 +8,7 @@
 //! context the products with c̃ fold into a constant and a slope per action, so that a policy costs one product per state, action
 //! in question and state input.
 
+use super::behaviour::{Acting, ContextualPolicy, each};
 use super::choice::{Choice, scores};
 use crate::error::{Error, Result, check_finite, check_length};
 use crate::model::{Cmdp, Context};
@@ -162,5 +163,11 @@ impl ClonedPolicy {
         let rows = self.state_inputs.chunks_exact(self.inputs.n_state_inputs).enumerate();
         let each = rows.map(|(s, x)| scores(model, s, self.choice.masked, linear(&folded, x)));
         Ok(self.choice.policy(model, each))
+    }
+}
+
+impl ContextualPolicy for ClonedPolicy {
+    fn acting(&self, model: &Cmdp, contexts: &[Context]) -> Result<Acting> {
+        each(contexts, |context| self.policy(model, context))
     }
 }

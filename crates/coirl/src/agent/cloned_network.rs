@@ -6,6 +6,7 @@
 //!
 //! over the known actions of the state, or over all admissible ones. A policy lets every state through the network once.
 
+use super::behaviour::{Acting, ContextualPolicy, each};
 use super::choice::{Choice, scores};
 use crate::error::{Error, Result, check_finite, check_length};
 use crate::model::{Cmdp, Context, StateId};
@@ -112,5 +113,15 @@ impl ClonedNetwork {
             rows.extend_from_slice(&self.state_inputs[state * width..(state + 1) * width]);
         }
         self.network.outputs(rows.chunks_exact(inputs))
+    }
+}
+
+impl ContextualPolicy for ClonedNetwork {
+    fn acting(&self, model: &Cmdp, contexts: &[Context]) -> Result<Acting> {
+        each(contexts, |context| self.policy(model, context))
+    }
+
+    fn probabilities_at(&self, model: &Cmdp, context: &Context, states: &[StateId]) -> Result<Option<Vec<f64>>> {
+        self.probabilities(model, context, states).map(Some)
     }
 }

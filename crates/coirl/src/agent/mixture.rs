@@ -1,8 +1,10 @@
 //! Mixed policies: one of several rewards is drawn at time 0 and acted on from then on, as apprenticeship learning returns them.
 //! Feature expectations of the mixture are the mixture of the feature expectations.
 
+use super::behaviour::{Acting, ContextualPolicy};
 use crate::error::{Error, Result, check_length};
-use crate::mapping::LinearMapping;
+use crate::mapping::{LinearMapping, RewardMapping};
+use crate::model::{Cmdp, Context};
 
 /// How far the shares of a mixture may be from one.
 const SHARE_TOLERANCE: f64 = 1e-9;
@@ -44,5 +46,13 @@ impl Mixture {
     /// The mappings, in the order of the shares.
     pub fn mappings(&self) -> &[LinearMapping] {
         &self.mappings
+    }
+}
+
+impl ContextualPolicy for Mixture {
+    fn acting(&self, _model: &Cmdp, contexts: &[Context]) -> Result<Acting> {
+        let drawn = self.mappings.iter().zip(&self.shares).filter(|entry| *entry.1 > 0.0);
+        let rewards = drawn.map(|(mapping, share)| Ok((*share, mapping.weights_of_all(contexts)?)));
+        Ok(Acting::Planning(rewards.collect::<Result<_>>()?))
     }
 }

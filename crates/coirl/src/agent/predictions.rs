@@ -9,11 +9,9 @@
 //!
 //! with τ and ε from decisions that are not scored ([`Predictions::calibrated_on`]). Costs a plan per context and a backup per visit.
 
-use super::behaviour::policies;
-use crate::agent::Agent;
-use crate::contextual::RepeatedPlans;
+use super::behaviour::{ContextualPolicy, policies};
+use crate::contextual::ContextualPlanner;
 use crate::error::{Result, check_length};
-use crate::mapping::RewardMapping;
 use crate::model::{Cmdp, Context, StateId};
 use crate::plan::{evaluate, log_softmax};
 use rayon::prelude::*;
@@ -47,17 +45,17 @@ pub struct Predictions {
 
 impl Predictions {
     /// At the states visited in each context; a cloned network is asked about these only. Agents that draw a policy when a stay begins are taken to do what they do on average.
-    pub fn of(model: &Cmdp, agent: &Agent, contexts: &[Context], visits: &[&[StateId]]) -> Result<Self> {
+    pub fn of(model: &Cmdp, agent: &dyn ContextualPolicy, contexts: &[Context], visits: &[&[StateId]]) -> Result<Self> {
         check_length("visited states (one list per context)", contexts.len(), visits.len())?;
         let n_actions = model.n_actions();
         let n_visits: usize = visits.iter().map(|visited| visited.len()).sum();
         let mut probabilities = Vec::with_capacity(n_visits * n_actions);
         let mut values: Vec<f64> = Vec::new();
-        let planned = agent.planned_for();
+        let planned = agent.plans_for();
         for (contexts, visits) in contexts.chunks(WAVE).zip(visits.chunks(WAVE)) {
-            if let Some(mapping) = &planned {
+            if let Some(mapping) = planned {
                 let weights = mapping.weights_of_all(contexts)?;
-                let plans = RepeatedPlans::new(model).values(contexts, &weights)?;
+                let plans = ContextualPlanner::new(model).values(&contexts.iter().collect::<Vec<_>>(), &weights)?;
                 let k = model.n_features();
                 let rows = |i: usize| -> Result<Vec<f64>> {
                     let mdp = model.mdp(&contexts[i])?;
@@ -80,10 +78,7 @@ impl Predictions {
                     let stages = evaluate::stage_distributions(model.pairs(), &plans[i].0, 1)?;
                     append(model, &mut probabilities, visits[i], |state, pair| stages[0].share(state, pair));
                 }
-            } else if let Agent::ClonedNetwork(cloned) = agent {
-                let rows = |(context, visited): (&Context, &&[StateId])| cloned.probabilities(model, context, visited);
-                let rows: Vec<Vec<f64>> =
-                    contexts.par_iter().zip(visits.par_iter()).map(rows).collect::<Result<_>>()?;
+            } else if let Some(rows) = at_visits(model, agent, contexts, visits)? {
                 probabilities.extend(rows.into_iter().flatten());
             } else {
                 for (own, visited) in policies(model, agent, contexts)?.iter().zip(visits) {
@@ -194,6 +189,18 @@ fn typical_difference(values: &[f64], n_actions: usize) -> f64 {
     let rows = values.chunks_exact(n_actions);
     let n = rows.len().max(1) as f64;
     rows.map(difference).sum::<f64>() / n
+}
+
+/// The probabilities at the visited states of each context, of agents that can be asked about single states.
+fn at_visits(
+    model: &Cmdp,
+    agent: &dyn ContextualPolicy,
+    contexts: &[Context],
+    visits: &[&[StateId]],
+) -> Result<Option<Vec<Vec<f64>>>> {
+    let rows = |(context, visited): (&Context, &&[StateId])| agent.probabilities_at(model, context, visited);
+    let rows: Vec<Option<Vec<f64>>> = contexts.par_iter().zip(visits.par_iter()).map(rows).collect::<Result<_>>()?;
+    Ok(rows.into_iter().collect())
 }
 
 fn append(model: &Cmdp, rows: &mut Vec<f64>, visited: &[StateId], share: impl Fn(usize, usize) -> f64) {

@@ -1,9 +1,10 @@
 //! Agents of maximum entropy: they act with the soft policy of a reward rather than with the best one.
 
 use super::KnownContexts;
+use super::behaviour::{Acting, ContextualPolicy, each, soft_policy};
 use crate::error::{Error, Result, check_finite};
-use crate::mapping::LinearMapping;
-use crate::model::Context;
+use crate::mapping::{LinearMapping, RewardMapping};
+use crate::model::{Cmdp, Context};
 
 /// A mapping with the temperature of the soft policies that it is acted on with.
 #[derive(Debug, Clone, PartialEq)]
@@ -76,6 +77,30 @@ impl NearestWeights {
     pub fn weights(&self, context: &Context) -> Result<&[f64]> {
         let nearest = self.contexts.nearest(context)?;
         Ok(&self.weights[nearest * self.n_features..(nearest + 1) * self.n_features])
+    }
+}
+
+impl ContextualPolicy for SoftMapping {
+    fn acting(&self, model: &Cmdp, contexts: &[Context]) -> Result<Acting> {
+        each(contexts, |context| soft_policy(model, context, &self.mapping.weights(context)?, self.temperature))
+    }
+
+    fn reward(&self) -> Option<&dyn RewardMapping> {
+        Some(&self.mapping)
+    }
+}
+
+impl ContextualPolicy for NearestWeights {
+    fn acting(&self, model: &Cmdp, contexts: &[Context]) -> Result<Acting> {
+        if let Some(temperature) = self.temperature {
+            return each(contexts, |context| soft_policy(model, context, self.weights(context)?, temperature));
+        }
+        let rows: Vec<&[f64]> = contexts.iter().map(|context| self.weights(context)).collect::<Result<_>>()?;
+        Ok(Acting::Planning(vec![(1.0, rows.concat())]))
+    }
+
+    fn keeps_contexts(&self) -> bool {
+        true
     }
 }
 

@@ -5,7 +5,7 @@ use crate::agent::{
     Agent, Choice, ClonedNetwork, ClonedPolicy, Inputs, KnownContexts, Mixture, NearestActions, NearestWeights,
     SoftMapping,
 };
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::mapping::{LinearMapping, NeuralMapping};
 use crate::model::ActionId;
 use crate::network::{Architecture, Network, Standardisation};
@@ -68,8 +68,8 @@ impl AgentHeader {
 }
 
 /// The agent, ready to be written.
-pub(super) fn to_tensors(agent: &Agent) -> (AgentHeader, Vec<Tensor<'_>>) {
-    match agent {
+pub(super) fn to_tensors(agent: &Agent) -> Result<(AgentHeader, Vec<Tensor<'_>>)> {
+    Ok(match agent {
         Agent::Planned(mapping) => {
             let (dimension, n_features) = (mapping.dimension(), mapping.n_features());
             let tensors = vec![numbers("mapping", &[dimension, n_features], mapping.values())];
@@ -140,7 +140,11 @@ pub(super) fn to_tensors(agent: &Agent) -> (AgentHeader, Vec<Tensor<'_>>) {
             (AgentHeader::Fixed { states: actions.len() }, vec![chosen(&[actions.len()], actions)])
         }
         Agent::Uniform => (AgentHeader::Uniform {}, Vec::new()),
-    }
+        Agent::Own(_) => {
+            let reason = "a policy from outside has no file format; save what it is made of";
+            return Err(Error::InvalidSetting { name: "agent", value: agent.kind().into(), reason });
+        }
+    })
 }
 
 fn numbers<'a>(name: &str, shape: &[usize], values: &'a [f64]) -> Tensor<'a> {

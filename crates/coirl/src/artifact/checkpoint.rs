@@ -7,7 +7,8 @@
 use super::atomic::write_atomically;
 use super::{format_error, open_regular};
 use crate::error::{Error, Result};
-use crate::learn::{CHECKPOINT_VERSION, Checkpoint};
+use crate::learn::CHECKPOINT_VERSION;
+use crate::methods::Checkpoint;
 use std::io::{self, Read as _, Write};
 use std::path::Path;
 
@@ -35,7 +36,7 @@ pub fn write_checkpoint(path: &Path, checkpoint: &Checkpoint) -> Result<()> {
 }
 
 /// Reads a checkpoint. Refuses, naming the file, what is damaged, of another version or something else; whether it belongs
-/// to the model and the data at hand is for [`crate::learn::resume`] to say.
+/// to the model and the data at hand is for [`crate::methods::resume`] to say.
 pub fn read_checkpoint(path: &Path) -> Result<Checkpoint> {
     let (mut file, _) = open_regular(path, "a checkpoint")?;
     let mut bytes = Vec::new();

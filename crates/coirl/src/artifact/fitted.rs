@@ -12,7 +12,8 @@ use super::agent::{AgentHeader, from_tensors, to_tensors};
 use super::safetensors::{TensorFile, write_tensors};
 use super::{format_error, open_regular};
 use crate::error::Result;
-use crate::learn::{Fitted, Record, RunCertificate, Settings, Status};
+use crate::learn::{Record, RunCertificate, Status};
+use crate::methods::{Fitted, Settings};
 use crate::model::Names;
 use std::borrow::Cow;
 use std::path::Path;
@@ -38,7 +39,7 @@ struct Header<'a> {
 
 /// Writes what was learned. The file appears whole or not at all; see [`super::write_atomically`].
 pub fn write_fitted(path: &Path, fitted: &Fitted) -> Result<()> {
-    let (agent, tensors) = to_tensors(&fitted.agent);
+    let (agent, tensors) = to_tensors(&fitted.agent)?;
     let header = Header {
         agent,
         status: fitted.status,

@@ -14,8 +14,7 @@
 use super::large_mdp::LargeMdp;
 use crate::agent::{Agent, Mixture};
 use crate::error::Result;
-use crate::learn::{GameValue, Problem, Step};
-use crate::mapping::LinearMapping;
+use crate::learn::{GameRewards, GameValue, Problem, Record, Step};
 use crate::optim::{dot, norm};
 use crate::random::stream;
 use rand::RngExt;
@@ -37,7 +36,7 @@ const ROUNDING: f64 = 1e-11;
 /// The policies met and how they are mixed.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Apprentice {
+pub struct Apprentice {
     /// μ_E.
     pub(super) expert: Vec<f64>,
     /// W that the next policy plans for.
@@ -63,7 +62,13 @@ impl Apprentice {
         let mut expert = vec![0.0; problem.n_parameters()];
         let nothing = vec![0.0; problem.n_features()];
         for i in 0..problem.len() {
-            problem.add_difference(i, problem.demonstrated(i)?, &nothing, 1.0 / problem.len() as f64, &mut expert);
+            problem.data().add_difference(
+                i,
+                problem.data().expectations(i)?,
+                &nothing,
+                1.0 / problem.len() as f64,
+                &mut expert,
+            );
         }
         Ok(Self {
             scale: norm(&expert),
@@ -97,11 +102,17 @@ impl Apprentice {
     pub(super) fn respond(&mut self, problem: &Problem<'_>, states: States) -> Result<Vec<f64>> {
         let point = match states {
             States::Separate => {
-                let all = problem.all();
+                let all = problem.data().all();
                 let nothing = vec![0.0; problem.n_features()];
                 let mut point = vec![0.0; problem.n_parameters()];
-                for (i, agent) in problem.respond(&self.next, &all)?.iter().enumerate() {
-                    problem.add_difference(i, agent, &nothing, 1.0 / all.len() as f64, &mut point);
+                for (i, agent) in problem.best_responses(&self.next, &all)?.iter().enumerate() {
+                    problem.data().add_difference(
+                        i,
+                        &agent.feature_expectations,
+                        &nothing,
+                        1.0 / all.len() as f64,
+                        &mut point,
+                    );
                 }
                 point
             }
@@ -109,14 +120,15 @@ impl Apprentice {
                 let large = match self.large_mdp.take() {
                     Some(large) => large,
                     None => {
-                        let contexts = problem.all().into_iter().map(|i| (problem.context(i), problem.origin(i)));
+                        let contexts =
+                            problem.data().all().into_iter().map(|i| (problem.context(i), problem.data().origin(i)));
                         LargeMdp::new(problem.model(), &contexts.collect::<Vec<_>>())?
                     }
                 };
                 // A plan of the large process is one of each context.
-                problem.count_plans(problem.len() as u64);
+                problem.planner().count_plans(problem.len() as u64);
                 let (_, point, sweeps) = self.large_mdp.insert(large).respond(&self.next)?;
-                problem.count_sweeps(sweeps * problem.len());
+                problem.planner().count_sweeps(sweeps * problem.len());
                 point
             }
         };
@@ -224,14 +236,14 @@ impl Apprentice {
     pub(super) fn stepped_over_the_ball(&mut self, problem: &Problem<'_>, length: f64) -> Step {
         self.next = self.towards_the_expert();
         let gap = self.gap_over_the_ball();
-        Step {
+        let record = Record {
             step_size: Some(length),
             demonstrations: problem.len() as u64,
             gap,
             distance: Some(self.distance()),
-            finished: length == 0.0 || gap.is_some_and(|gap| self.is_rounding(gap)),
-            ..Step::default()
-        }
+            ..Record::default()
+        };
+        Step { record, finished: length == 0.0 || gap.is_some_and(|gap| self.is_rounding(gap)) }
     }
 
     /// How far the mixture is from the value of the game over the unit ball, at most.
@@ -247,9 +259,7 @@ impl Apprentice {
             lower,
             // Both bounds are computed with rounding errors; they do not cross.
             upper: self.upper?.max(lower),
-            says: "rewards of length one: the value is minus the distance of the expert's feature expectations from those that \
-                   policies can have, zero unless demonstrations are noisy"
-                .into(),
+            rewards: Some(GameRewards::UnitBall),
         })
     }
 
@@ -260,7 +270,7 @@ impl Apprentice {
 
     /// The mixture as an agent; before the first policy, whoever plans for the first reward.
     pub(super) fn agent(&self, problem: &Problem<'_>) -> Result<Agent> {
-        let mapping = |reward: &Vec<f64>| LinearMapping::new(problem.dimension(), problem.n_features(), reward.clone());
+        let mapping = |reward: &Vec<f64>| problem.linear(reward);
         let drawn: Vec<(f64, &Vec<f64>)> =
             self.shares.iter().copied().zip(&self.rewards).filter(|(share, _)| *share > 0.0).collect();
         let (shares, rewards) =
@@ -277,3 +287,62 @@ fn mixed(points: &[Vec<f64>], shares: &[f64]) -> Vec<f64> {
     }
     mean
 }
+
+/// Makes a learner of settings that say how an apprentice over the unit ball advances by a step.
+macro_rules! apprentice {
+    ($settings:ident, $steps:literal, $guarantee:literal) => {
+        impl crate::learn::Learner for $settings {
+            type State = super::apprenticeship::Apprentice;
+
+            fn start(
+                &self,
+                problem: &crate::learn::Problem<'_>,
+                from: crate::learn::Start<'_>,
+            ) -> crate::error::Result<Self::State> {
+                super::apprenticeship::Apprentice::start_anywhere(problem, from.initial, from.seed)
+            }
+
+            fn step(
+                &self,
+                state: &mut Self::State,
+                problem: &crate::learn::Problem<'_>,
+                _run: crate::learn::Run,
+            ) -> crate::error::Result<crate::learn::Step> {
+                let point = state.respond(problem, self.states)?;
+                state.bound_over_the_ball(&point);
+                advance(state, problem, point)
+            }
+
+            fn fits(&self, state: &Self::State, problem: &crate::learn::Problem<'_>) -> bool {
+                state.fits(problem)
+            }
+
+            fn agent(
+                &self,
+                state: &Self::State,
+                problem: &crate::learn::Problem<'_>,
+            ) -> crate::error::Result<crate::agent::Agent> {
+                state.agent(problem)
+            }
+
+            fn default_steps(&self, _problem: &crate::learn::Problem<'_>) -> crate::error::Result<u64> {
+                Ok($steps)
+            }
+
+            fn game(&self, state: &Self::State) -> Option<crate::learn::GameValue> {
+                state.game_over_the_ball()
+            }
+
+            fn guarantee(
+                &self,
+                _state: &Self::State,
+                _problem: &crate::learn::Problem<'_>,
+                _steps: u64,
+            ) -> crate::error::Result<(Option<f64>, crate::learn::Guarantee)> {
+                Ok((None, crate::learn::Guarantee::none($guarantee)))
+            }
+        }
+    };
+}
+
+pub(super) use apprentice;

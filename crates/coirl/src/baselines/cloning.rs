@@ -15,8 +15,9 @@
 use super::maximum_entropy::{ActionFit, check_penalty};
 use super::state_inputs::StateInputs;
 use crate::agent::{Agent, Choice, ClonedPolicy, Inputs, linear, scores};
+use crate::demos::DemonstratedActions;
 use crate::error::{Error, Result, check_positive};
-use crate::learn::{Algorithm, DemonstratedActions, Problem, Run, Step};
+use crate::learn::{Guarantee, Learner, Problem, Record, Run, Start, Step};
 use crate::network::Standardisation;
 use crate::optim::{Evaluation, Lbfgs};
 use crate::optim::{dot, norm_inf};
@@ -24,7 +25,7 @@ use crate::plan::log_softmax;
 use rayon::prelude::*;
 use std::sync::OnceLock;
 
-/// Iterations where nothing is said.
+/// Iterations by default.
 const STEPS: u64 = 500;
 /// Components where nothing is said, at most: every one is multiplied with every number of a context.
 const MOST_COMPONENTS: usize = 64;
@@ -73,7 +74,7 @@ struct Design {
 impl Design {
     fn new(own: &Cloning, problem: &Problem<'_>, decisions: &DemonstratedActions) -> Result<Self> {
         let d = problem.context(0).values().len();
-        let raw_contexts = problem.all_contexts();
+        let raw_contexts = problem.data().context_values();
         let alike = std::iter::repeat_n(1.0, problem.len());
         let context = Standardisation::fitted(d, raw_contexts.chunks_exact(d).zip(alike));
         let states = StateInputs::new(problem, decisions, own.components, MOST_COMPONENTS, own.masked)?;
@@ -148,7 +149,7 @@ impl Design {
 /// What the method keeps.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct State {
+pub struct State {
     settings: Cloning,
     optimiser: Lbfgs,
     /// Made from problem and settings when first needed.
@@ -166,74 +167,78 @@ impl State {
     }
 }
 
-impl Algorithm for State {
-    type Settings = Cloning;
+impl Learner for Cloning {
+    type State = State;
 
-    fn start(own: &Cloning, problem: &Problem<'_>, initial: Option<&[f64]>, _seed: u64) -> Result<Self> {
-        check_penalty(own.penalty)?;
-        check_positive("gradient_tolerance", own.gradient_tolerance)?;
-        if initial.is_some() {
+    fn start(&self, problem: &Problem<'_>, from: Start<'_>) -> Result<State> {
+        check_penalty(self.penalty)?;
+        check_positive("gradient_tolerance", self.gradient_tolerance)?;
+        if from.initial.is_some() {
             let reason = "cloning learns no mapping to start from";
-            return Err(Error::InvalidSetting { name: "initial", value: "a mapping".into(), reason });
+            return Err(Error::InvalidSetting { name: "from.initial", value: "a mapping".into(), reason });
         }
-        let actions = DemonstratedActions::decisions(problem, own.masked)?;
-        let design = Design::new(own, problem, &actions)?;
+        let actions = problem.data().actions().decisions(problem.model(), self.masked)?;
+        let design = Design::new(self, problem, &actions)?;
         let start = vec![0.0; problem.model().n_actions() * design.inputs.len()];
-        let at = design.objective(own, problem, &actions, &start);
-        Ok(Self { settings: *own, optimiser: Lbfgs::new(start, at), design: OnceLock::from(design) })
+        let at = design.objective(self, problem, &actions, &start);
+        Ok(State { settings: *self, optimiser: Lbfgs::new(start, at), design: OnceLock::from(design) })
     }
 
-    fn step(&mut self, own: &Cloning, problem: &Problem<'_>, _run: Run) -> Result<Step> {
-        let actions = DemonstratedActions::decisions(problem, own.masked)?;
-        self.design(problem, &actions)?;
-        let Self { optimiser, design, .. } = self;
+    fn step(&self, state: &mut State, problem: &Problem<'_>, _run: Run) -> Result<Step> {
+        let actions = problem.data().actions().decisions(problem.model(), self.masked)?;
+        state.design(problem, &actions)?;
+        let State { optimiser, design, .. } = state;
         let accepted = match design.get() {
-            Some(design) => optimiser.step(|theta| Ok(design.objective(own, problem, &actions, theta)))?,
+            Some(design) => optimiser.step(|theta| Ok(design.objective(self, problem, &actions, theta)))?,
             None => None,
         };
-        let finished = accepted.is_none() || norm_inf(&self.optimiser.gradient) <= own.gradient_tolerance;
+        let finished = accepted.is_none() || norm_inf(&state.optimiser.gradient) <= self.gradient_tolerance;
         Ok(Step {
-            batch_loss: Some(self.optimiser.value),
-            demonstrations: problem.len() as u64,
-            log_likelihood: accepted.as_ref().and_then(|step| actions.mean(step.remark.log_likelihood)),
-            training_accuracy: accepted
-                .as_ref()
-                .map(|step| step.remark.agreement / (actions.total() + actions.left_out())),
-            step_size: accepted.map(|step| step.length),
+            record: Record {
+                batch_loss: Some(state.optimiser.value),
+                demonstrations: problem.len() as u64,
+                log_likelihood: accepted.as_ref().and_then(|step| actions.mean(step.remark.log_likelihood)),
+                training_accuracy: accepted
+                    .as_ref()
+                    .map(|step| step.remark.agreement / (actions.total() + actions.left_out())),
+                step_size: accepted.map(|step| step.length),
+                ..Record::default()
+            },
             finished,
-            ..Step::default()
         })
     }
 
-    fn fits(&self, _problem: &Problem<'_>) -> bool {
-        self.optimiser.fits(self.optimiser.point.len())
+    fn fits(&self, state: &State, _problem: &Problem<'_>) -> bool {
+        state.optimiser.fits(state.optimiser.point.len())
     }
 
-    fn mapping(&self) -> Option<Vec<f64>> {
-        None
-    }
-
-    fn agent(&self, problem: &Problem<'_>) -> Result<Agent> {
-        let design = self.design(problem, &DemonstratedActions::decisions(problem, self.settings.masked)?)?;
+    fn agent(&self, state: &State, problem: &Problem<'_>) -> Result<Agent> {
+        let design =
+            state.design(problem, &problem.data().actions().decisions(problem.model(), state.settings.masked)?)?;
         Ok(Agent::Cloned(ClonedPolicy::new(
             design.inputs,
             design.context.clone(),
             design.states.values.clone(),
-            self.optimiser.point.clone(),
-            Choice { masked: self.settings.masked, most_probable: self.settings.most_probable },
+            state.optimiser.point.clone(),
+            Choice { masked: state.settings.masked, most_probable: state.settings.most_probable },
         )?))
     }
 
-    fn default_steps(_own: &Cloning, _problem: &Problem<'_>) -> u64 {
-        STEPS
+    fn default_steps(&self, _problem: &Problem<'_>) -> Result<u64> {
+        Ok(STEPS)
     }
 
-    fn bound(&self, own: &Cloning, problem: &Problem<'_>, _steps: u64) -> Result<(Option<f64>, String)> {
-        let mut says = "a cloned policy has no reward: nothing bounds what it loses".to_owned();
-        let actions = DemonstratedActions::decisions(problem, own.masked)?;
-        if let Some(left_out) = actions.left_out_in_words() {
-            says.push_str(&format!("; {left_out}"));
-        }
-        Ok((None, says))
+    fn guarantee(&self, _state: &State, problem: &Problem<'_>, _steps: u64) -> Result<(Option<f64>, Guarantee)> {
+        let actions = problem.data().actions().decisions(problem.model(), self.masked)?;
+        Ok((None, cloned(&actions)))
+    }
+}
+
+/// What is known of a cloned policy.
+pub(super) fn cloned(actions: &DemonstratedActions) -> Guarantee {
+    let guarantee = Guarantee::none("cloned");
+    match actions.left_out() {
+        0.0 => guarantee,
+        out => guarantee.with("left_out", out).with("demonstrated", actions.seen()),
     }
 }

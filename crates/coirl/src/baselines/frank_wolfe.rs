@@ -13,10 +13,9 @@
 //! (Lacoste-Julien & Jaggi 2015, Theorem 1): a linear rate. The factor depends on the polytope's pyramidal width, which is not
 //! known; the gap is. Only policies with a share are kept, those of equal feature expectations once.
 
-use super::apprenticeship::{Apprentice, States};
-use crate::agent::Agent;
+use super::apprenticeship::{Apprentice, States, apprentice};
 use crate::error::Result;
-use crate::learn::{Algorithm, GameValue, Problem, Run, Step};
+use crate::learn::{Problem, Step};
 use crate::optim::dot;
 
 /// Settings of Frank–Wolfe steps.
@@ -27,13 +26,8 @@ pub struct FrankWolfe {
     pub states: States,
 }
 
-/// What Frank–Wolfe steps keep.
-#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
-#[serde(transparent)]
-pub(crate) struct State(Apprentice);
-
 /// Towards a new policy, or away from the worst of the mixture; the length of the step.
-fn advance(apprentice: &mut Apprentice, point: Vec<f64>) -> f64 {
+fn towards_or_away(apprentice: &mut Apprentice, point: Vec<f64>) -> f64 {
     let reward = apprentice.towards_the_expert();
     let value = |policy: &[f64]| dot(&reward, policy);
     let values: Vec<f64> = apprentice.points().iter().map(|own| value(own)).collect();
@@ -58,51 +52,16 @@ fn advance(apprentice: &mut Apprentice, point: Vec<f64>) -> f64 {
     length
 }
 
-impl Algorithm for State {
-    type Settings = FrankWolfe;
-
-    fn start(_own: &FrankWolfe, problem: &Problem<'_>, initial: Option<&[f64]>, seed: u64) -> Result<Self> {
-        Apprentice::start_anywhere(problem, initial, seed).map(Self)
-    }
-
-    fn step(&mut self, own: &FrankWolfe, problem: &Problem<'_>, _run: Run) -> Result<Step> {
-        let apprentice = &mut self.0;
-        let point = apprentice.respond(problem, own.states)?;
-        apprentice.bound_over_the_ball(&point);
-        let length = if apprentice.len() == 0 {
-            let first = apprentice.keep(point);
-            apprentice.mix_in(first, 1.0);
-            1.0
-        } else {
-            advance(apprentice, point)
-        };
-        apprentice.drop_unused();
-        Ok(apprentice.stepped_over_the_ball(problem, length))
-    }
-
-    fn fits(&self, problem: &Problem<'_>) -> bool {
-        self.0.fits(problem)
-    }
-
-    fn mapping(&self) -> Option<Vec<f64>> {
-        None
-    }
-
-    fn agent(&self, problem: &Problem<'_>) -> Result<Agent> {
-        self.0.agent(problem)
-    }
-
-    fn default_steps(_own: &FrankWolfe, _problem: &Problem<'_>) -> u64 {
-        200
-    }
-
-    fn game(&self, _own: &FrankWolfe) -> Option<GameValue> {
-        self.0.game_over_the_ball()
-    }
-
-    fn bound(&self, _own: &FrankWolfe, _problem: &Problem<'_>, _steps: u64) -> Result<(Option<f64>, String)> {
-        let says = "a linear rate whose factor depends on the width of the policies' polytope, which is not known; \
-                    the gap is what is known of this run";
-        Ok((None, says.into()))
-    }
+fn advance(apprentice: &mut Apprentice, problem: &Problem<'_>, point: Vec<f64>) -> Result<Step> {
+    let length = if apprentice.len() == 0 {
+        let first = apprentice.keep(point);
+        apprentice.mix_in(first, 1.0);
+        1.0
+    } else {
+        towards_or_away(apprentice, point)
+    };
+    apprentice.drop_unused();
+    Ok(apprentice.stepped_over_the_ball(problem, length))
 }
+
+apprentice!(FrankWolfe, 200, "unknown_rate");

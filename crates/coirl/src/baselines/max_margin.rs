@@ -14,10 +14,9 @@
 //! distance that is left. Policies are finitely many and a new one cuts the margin, so the method ends, to the precision of
 //! the solver, when a plan brings a policy that is known; a step costs a plan and a programme of t variables.
 
-use super::apprenticeship::{Apprentice, States};
-use crate::agent::Agent;
+use super::apprenticeship::{Apprentice, States, apprentice};
 use crate::error::Result;
-use crate::learn::{Algorithm, GameValue, Problem, Run, Step};
+use crate::learn::{Problem, Record, Step};
 use crate::optim::{dot, least_on_simplex, norm};
 
 /// Settings of the maximum margin.
@@ -32,11 +31,6 @@ pub struct MaxMargin {
 const TOLERANCE: f64 = 1e-13;
 /// Shares below this are what an interior-point method leaves of zero.
 const LEAST_SHARE: f64 = 1e-10;
-
-/// What the maximum margin keeps.
-#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
-#[serde(transparent)]
-pub(crate) struct State(Apprentice);
 
 /// The shares of the point of the hull that is nearest to the expert.
 fn nearest_shares(apprentice: &Apprentice) -> Result<Option<Vec<f64>>> {
@@ -54,65 +48,27 @@ fn nearest_shares(apprentice: &Apprentice) -> Result<Option<Vec<f64>>> {
     }))
 }
 
-impl Algorithm for State {
-    type Settings = MaxMargin;
-
-    fn start(_own: &MaxMargin, problem: &Problem<'_>, initial: Option<&[f64]>, seed: u64) -> Result<Self> {
-        Apprentice::start_anywhere(problem, initial, seed).map(Self)
-    }
-
-    fn step(&mut self, own: &MaxMargin, problem: &Problem<'_>, _run: Run) -> Result<Step> {
-        let apprentice = &mut self.0;
-        let point = apprentice.respond(problem, own.states)?;
-        apprentice.bound_over_the_ball(&point);
-        let known = apprentice.find(&point).is_some();
-        if !known {
-            let length = apprentice.nearest_share(&point);
-            let newest = apprentice.keep(point);
-            let nearest = nearest_shares(apprentice)?;
-            apprentice.mix_in(newest, length);
-            // The programme must not fall behind a projection step where it is at the end of its digits.
-            let (projected, shares) = (apprentice.distance(), apprentice.shares().to_vec());
-            if let Some(nearest) = nearest {
-                apprentice.mix(nearest);
-                if apprentice.distance() > projected {
-                    apprentice.mix(shares);
-                }
+fn advance(apprentice: &mut Apprentice, problem: &Problem<'_>, point: Vec<f64>) -> Result<Step> {
+    let known = apprentice.find(&point).is_some();
+    if !known {
+        let length = apprentice.nearest_share(&point);
+        let newest = apprentice.keep(point);
+        let nearest = nearest_shares(apprentice)?;
+        apprentice.mix_in(newest, length);
+        // The programme must not fall behind a projection step where it is at the end of its digits.
+        let (projected, shares) = (apprentice.distance(), apprentice.shares().to_vec());
+        if let Some(nearest) = nearest {
+            apprentice.mix(nearest);
+            if apprentice.distance() > projected {
+                apprentice.mix(shares);
             }
         }
-        apprentice.next = apprentice.towards_the_expert();
-        let margin = norm(&apprentice.next);
-        let gap = apprentice.gap_over_the_ball();
-        Ok(Step {
-            demonstrations: problem.len() as u64,
-            gap,
-            distance: Some(margin),
-            finished: known || gap.is_some_and(|gap| apprentice.is_rounding(gap)),
-            ..Step::default()
-        })
     }
-
-    fn fits(&self, problem: &Problem<'_>) -> bool {
-        self.0.fits(problem)
-    }
-
-    fn mapping(&self) -> Option<Vec<f64>> {
-        None
-    }
-
-    fn agent(&self, problem: &Problem<'_>) -> Result<Agent> {
-        self.0.agent(problem)
-    }
-
-    fn default_steps(_own: &MaxMargin, _problem: &Problem<'_>) -> u64 {
-        100
-    }
-
-    fn game(&self, _own: &MaxMargin) -> Option<GameValue> {
-        self.0.game_over_the_ball()
-    }
-
-    fn bound(&self, _own: &MaxMargin, _problem: &Problem<'_>, _steps: u64) -> Result<(Option<f64>, String)> {
-        Ok((None, "no bound in advance: the gap is what is known of this run".into()))
-    }
+    apprentice.next = apprentice.towards_the_expert();
+    let (margin, gap) = (norm(&apprentice.next), apprentice.gap_over_the_ball());
+    let (demonstrations, distance) = (problem.len() as u64, Some(margin));
+    let finished = known || gap.is_some_and(|gap| apprentice.is_rounding(gap));
+    Ok(Step { record: Record { demonstrations, gap, distance, ..Record::default() }, finished })
 }
+
+apprentice!(MaxMargin, 100, "gap_only");

@@ -13,19 +13,18 @@
 //! keeps W finite. Cost of a step: one soft plan and one occupancy per demonstration.
 
 use crate::agent::{Agent, SoftMapping};
+use crate::demos::DemonstratedActions;
 use crate::error::{Error, Result, check_positive};
-use crate::learn::DemonstratedActions;
-use crate::learn::{Algorithm, Problem, Run, Step};
-use crate::mapping::LinearMapping;
+use crate::learn::{Guarantee, Learner, Problem, Record, Run, Start, Step};
 use crate::optim::{Evaluation, Lbfgs};
 use crate::optim::{dot, norm_inf};
 use crate::plan::{SoftPlanner, evaluate};
 use rayon::prelude::*;
 
-/// Iterations where nothing is said.
+/// Iterations by default.
 const STEPS: u64 = 200;
 
-/// Settings of maximum-entropy inverse reinforcement learning, with one mapping or with weights per context.
+/// Settings of maximum-entropy inverse reinforcement learning.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MaximumEntropy {
@@ -102,10 +101,10 @@ pub(super) fn term(
 ) -> Result<Term> {
     let mdp = problem.mdp(index)?;
     let plan = SoftPlanner::at(temperature).plan(&mdp, &mdp.reward(weights)?)?;
-    problem.count_plans(1);
+    problem.planner().count_plans(1);
     let log_probabilities = plan.log_probabilities(0).unwrap_or_default();
     Ok(Term {
-        value: plan.value - dot(weights, problem.demonstrated(index)?),
+        value: plan.value - dot(weights, problem.data().expectations(index)?),
         feature_expectations: evaluate::feature_expectations(&mdp, &plan.policy)?,
         fit: ActionFit {
             log_likelihood: actions.sum(index, |pair| log_probabilities[pair]),
@@ -121,7 +120,8 @@ fn dual(
     own: &MaximumEntropy,
     mapping: &[f64],
 ) -> Result<Evaluation<ActionFit>> {
-    let one = |i: usize| term(problem, actions, i, &problem.weights_of(mapping, i), own.temperature);
+    let linear = problem.linear(mapping)?;
+    let one = |i: usize| term(problem, actions, i, &linear.weights(problem.data().input(i))?, own.temperature);
     let terms: Vec<Term> = (0..problem.len()).into_par_iter().map(one).collect::<Result<_>>()?;
     let share = 1.0 / problem.len() as f64;
     let mut value = 0.5 * own.penalty * dot(mapping, mapping);
@@ -129,7 +129,13 @@ fn dual(
     let mut remark = ActionFit::default();
     for (i, term) in terms.iter().enumerate() {
         value += share * term.value;
-        problem.add_difference(i, &term.feature_expectations, problem.demonstrated(i)?, share, &mut gradient);
+        problem.data().add_difference(
+            i,
+            &term.feature_expectations,
+            problem.data().expectations(i)?,
+            share,
+            &mut gradient,
+        );
         remark.add(term.fit);
     }
     Ok(Evaluation { value, gradient, remark })
@@ -138,71 +144,76 @@ fn dual(
 /// What the method keeps.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct State {
+pub struct State {
     settings: MaximumEntropy,
     optimiser: Lbfgs,
     /// The gradient at which it is done.
     goal: f64,
 }
 
-impl Algorithm for State {
-    type Settings = MaximumEntropy;
+impl Learner for MaximumEntropy {
+    type State = State;
 
-    fn start(own: &MaximumEntropy, problem: &Problem<'_>, initial: Option<&[f64]>, _seed: u64) -> Result<Self> {
-        own.check()?;
-        let start = initial.map_or_else(|| vec![0.0; problem.n_parameters()], <[f64]>::to_vec);
-        let at = dual(problem, &DemonstratedActions::of(problem)?, own, &start)?;
-        let goal = own.gradient_tolerance * problem.entry_bound()?;
-        Ok(Self { settings: *own, optimiser: Lbfgs::new(start, at), goal })
+    fn start(&self, problem: &Problem<'_>, from: Start<'_>) -> Result<State> {
+        self.check()?;
+        let start = from.initial.map_or_else(|| vec![0.0; problem.n_parameters()], <[f64]>::to_vec);
+        let at = dual(problem, problem.data().actions(), self, &start)?;
+        let goal = self.gradient_tolerance * problem.entry_bound()?;
+        Ok(State { settings: *self, optimiser: Lbfgs::new(start, at), goal })
     }
 
-    fn step(&mut self, own: &MaximumEntropy, problem: &Problem<'_>, _run: Run) -> Result<Step> {
-        let actions = DemonstratedActions::of(problem)?;
-        let accepted = self.optimiser.step(|mapping| dual(problem, &actions, own, mapping))?;
-        let finished = accepted.is_none() || norm_inf(&self.optimiser.gradient) <= self.goal;
+    fn step(&self, state: &mut State, problem: &Problem<'_>, _run: Run) -> Result<Step> {
+        let actions = problem.data().actions();
+        let accepted = state.optimiser.step(|mapping| dual(problem, actions, self, mapping))?;
+        let finished = accepted.is_none() || norm_inf(&state.optimiser.gradient) <= state.goal;
         Ok(Step {
-            batch_loss: Some(self.optimiser.value),
-            demonstrations: problem.len() as u64,
-            log_likelihood: accepted.as_ref().and_then(|step| actions.mean(step.remark.log_likelihood)),
-            training_accuracy: accepted.as_ref().and_then(|step| actions.mean(step.remark.agreement)),
-            step_size: accepted.map(|step| step.length),
+            record: Record {
+                batch_loss: Some(state.optimiser.value),
+                demonstrations: problem.len() as u64,
+                log_likelihood: accepted.as_ref().and_then(|step| actions.mean(step.remark.log_likelihood)),
+                training_accuracy: accepted.as_ref().and_then(|step| actions.mean(step.remark.agreement)),
+                step_size: accepted.map(|step| step.length),
+                ..Record::default()
+            },
             finished,
-            ..Step::default()
         })
     }
 
-    fn fits(&self, problem: &Problem<'_>) -> bool {
-        self.optimiser.fits(problem.n_parameters())
+    fn fits(&self, state: &State, problem: &Problem<'_>) -> bool {
+        state.optimiser.fits(problem.n_parameters())
     }
 
-    fn mapping(&self) -> Option<Vec<f64>> {
-        Some(self.optimiser.point.clone())
+    fn mapping(&self, state: &State) -> Option<Vec<f64>> {
+        Some(state.optimiser.point.clone())
     }
 
-    fn agent(&self, problem: &Problem<'_>) -> Result<Agent> {
-        let values = self.optimiser.point.clone();
-        let mapping = LinearMapping::new(problem.dimension(), problem.n_features(), values)?;
-        match self.settings.acting_temperature() {
+    fn agent(&self, state: &State, problem: &Problem<'_>) -> Result<Agent> {
+        let values = state.optimiser.point.clone();
+        let mapping = problem.linear(&values)?;
+        match state.settings.acting_temperature() {
             Some(temperature) => Ok(Agent::Soft(SoftMapping::new(mapping, temperature)?)),
             None => Ok(Agent::Planned(mapping)),
         }
     }
 
-    fn default_steps(_own: &MaximumEntropy, _problem: &Problem<'_>) -> u64 {
-        STEPS
+    fn default_steps(&self, _problem: &Problem<'_>) -> Result<u64> {
+        Ok(STEPS)
     }
 
-    fn bound(&self, own: &MaximumEntropy, _problem: &Problem<'_>, _steps: u64) -> Result<(Option<f64>, String)> {
-        let steepest = norm_inf(&self.optimiser.gradient);
-        let says = match own.penalty > 0.0 {
-            // A function that curves by λ at least is within ‖g‖²/(2λ) of its least value.
-            true => {
-                let gap = dot(&self.optimiser.gradient, &self.optimiser.gradient) / (2.0 * own.penalty);
-                format!("the dual is within {gap:.1e} of its least value; no bound on the loss of planning")
-            }
-            false => format!("feature expectations match to {steepest:.1e}; no bound on the loss of planning"),
-        };
-        Ok((None, says))
+    fn guarantee(&self, state: &State, _problem: &Problem<'_>, _steps: u64) -> Result<(Option<f64>, Guarantee)> {
+        let gradient = &state.optimiser.gradient;
+        Ok((
+            None,
+            match self.penalty > 0.0 {
+                // A function that curves by λ at least is within ‖g‖²/(2λ) of its least value.
+                true => Guarantee::holds("dual").with("dual_gap", dot(gradient, gradient) / (2.0 * self.penalty)),
+                false => Guarantee::none("matched").with("steepest", norm_inf(gradient)),
+            },
+        ))
+    }
+
+    fn has_loss(&self) -> bool {
+        true
     }
 }
 
@@ -223,15 +234,15 @@ mod tests {
             Demonstration::from_feature_expectations(&model, context, mu).unwrap()
         });
         let problem = Problem::new(&model, &Train::new(shown.collect()), &Estimator::default()).unwrap();
-        let actions = DemonstratedActions::of(&problem).unwrap();
+        let actions = problem.data().actions();
         let own = MaximumEntropy { temperature: 0.7, penalty: 0.3, ..MaximumEntropy::default() };
         let point = [0.4, -0.9, 1.3, 0.2, -0.6, 0.8];
-        let at = dual(&problem, &actions, &own, &point).unwrap();
+        let at = dual(&problem, actions, &own, &point).unwrap();
         for (i, slope) in at.gradient.iter().enumerate() {
             let value = |shift: f64| {
                 let mut point = point;
                 point[i] += shift;
-                dual(&problem, &actions, &own, &point).unwrap().value
+                dual(&problem, actions, &own, &point).unwrap().value
             };
             let found = (value(1e-4) - value(-1e-4)) / 2e-4;
             assert!((found - slope).abs() < 1e-6 * (1.0 + slope.abs()), "{i}: {found} and {slope}");

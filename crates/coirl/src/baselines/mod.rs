@@ -1,4 +1,4 @@
-//! What the learners are compared with, through the same [`crate::learn::fit`], into the same files and under the same scores.
+//! What the learners are compared with, through the same [`crate::methods::fit`], into the same files and under the same scores.
 //!
 //! | method | returns | guarantee |
 //! |---|---|---|
@@ -13,31 +13,27 @@
 
 mod apprenticeship;
 mod cloning;
-pub(crate) mod frank_wolfe;
+mod frank_wolfe;
 mod large_mdp;
-pub(crate) mod max_margin;
+mod max_margin;
 mod maximum_entropy;
 mod maximum_entropy_per_context;
-pub(crate) mod mwal;
+mod mwal;
 mod neural_cloning;
 mod principal_components;
-pub(crate) mod projection;
+mod projection;
 mod state_inputs;
 mod trivial;
 
 pub use apprenticeship::States;
 pub use cloning::Cloning;
-pub(crate) use cloning::State as CloningState;
 pub use frank_wolfe::FrankWolfe;
 pub use large_mdp::LargeMdp;
 pub use max_margin::MaxMargin;
 pub use maximum_entropy::MaximumEntropy;
-pub(crate) use maximum_entropy::State as MaximumEntropyState;
-pub(crate) use maximum_entropy_per_context::State as MaximumEntropyPerContextState;
+pub use maximum_entropy_per_context::MaximumEntropyPerContext;
 pub use mwal::Mwal;
-pub(crate) use neural_cloning::State as NeuralCloningState;
 pub use neural_cloning::{NeuralCloning, StepDecay};
 pub use principal_components::PrincipalComponents;
 pub use projection::Projection;
-pub(crate) use trivial::State as TrivialState;
 pub use trivial::{Majority, NearestContext, Uniform};

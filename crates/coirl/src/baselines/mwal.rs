@@ -19,7 +19,7 @@
 use super::apprenticeship::{Apprentice, States};
 use crate::agent::Agent;
 use crate::error::{Error, Result, check_positive};
-use crate::learn::{Algorithm, GameValue, Problem, Run, Step};
+use crate::learn::{GameRewards, GameValue, Guarantee, Learner, Problem, Record, Run, Start, Step};
 use crate::optim::dot;
 
 /// Settings of multiplicative weights.
@@ -43,7 +43,7 @@ impl Default for Mwal {
 /// What multiplicative weights keep.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct State {
+pub struct State {
     apprentice: Apprentice,
     /// log w up to a constant: of the features, then of their negatives.
     logits: Vec<f64>,
@@ -83,18 +83,18 @@ impl State {
     }
 }
 
-impl Algorithm for State {
-    type Settings = Mwal;
+impl Learner for Mwal {
+    type State = State;
 
-    fn start(own: &Mwal, problem: &Problem<'_>, initial: Option<&[f64]>, _seed: u64) -> Result<Self> {
-        check_positive("step multiplier", own.step_multiplier)?;
-        if initial.is_some() {
+    fn start(&self, problem: &Problem<'_>, from: Start<'_>) -> Result<State> {
+        check_positive("step multiplier", self.step_multiplier)?;
+        if from.initial.is_some() {
             let reason = "multiplicative weights start from equal weights; leave it out";
-            return Err(Error::InvalidSetting { name: "initial mapping", value: "given".into(), reason });
+            return Err(Error::InvalidSetting { name: "from.initial mapping", value: "given".into(), reason });
         }
-        let mut state = Self {
+        let mut state = State {
             apprentice: Apprentice::start(problem, Vec::new())?,
-            logits: vec![0.0; own.n_weights(problem)],
+            logits: vec![0.0; self.n_weights(problem)],
             rate: 0.0,
             largest: 0.0,
         };
@@ -102,73 +102,65 @@ impl Algorithm for State {
         Ok(state)
     }
 
-    fn step(&mut self, own: &Mwal, problem: &Problem<'_>, run: Run) -> Result<Step> {
-        let n = own.n_weights(problem) as f64;
-        self.rate = own.step_multiplier * (2.0 * n.ln() / run.last as f64).sqrt();
-        let point = self.apprentice.respond(problem, own.states)?;
-        let ahead: Vec<f64> = point.iter().zip(&self.apprentice.expert).map(|(new, expert)| new - expert).collect();
-        self.largest = ahead.iter().fold(self.largest, |most, x| most.max(x.abs()));
-        self.apprentice.bound_from_above(dot(&self.apprentice.next, &ahead));
+    fn step(&self, state: &mut State, problem: &Problem<'_>, run: Run) -> Result<Step> {
+        let n = self.n_weights(problem) as f64;
+        state.rate = self.step_multiplier * (2.0 * n.ln() / run.last as f64).sqrt();
+        let point = state.apprentice.respond(problem, self.states)?;
+        let ahead: Vec<f64> = point.iter().zip(&state.apprentice.expert).map(|(new, expert)| new - expert).collect();
+        state.largest = ahead.iter().fold(state.largest, |most, x| most.max(x.abs()));
+        state.apprentice.bound_from_above(dot(&state.apprentice.next, &ahead));
         let range = range(problem)?;
         // log β · G, without the half that is common to all features.
-        let scale = if range > 0.0 { 0.5 * self.rate.ln_1p() / range } else { 0.0 };
-        let (plus, minus) = self.logits.split_at_mut(ahead.len());
+        let scale = if range > 0.0 { 0.5 * state.rate.ln_1p() / range } else { 0.0 };
+        let (plus, minus) = state.logits.split_at_mut(ahead.len());
         plus.iter_mut().zip(&ahead).for_each(|(logit, x)| *logit -= scale * x);
         minus.iter_mut().zip(&ahead).for_each(|(logit, x)| *logit += scale * x);
-        self.apprentice.keep(point);
-        self.apprentice.mix(vec![1.0 / run.step as f64; self.apprentice.len()]);
-        self.apprentice.next = self.reward();
-        let gap = self.apprentice.upper().map(|upper| (upper - self.least_gain(own)).max(0.0));
+        state.apprentice.keep(point);
+        state.apprentice.mix(vec![1.0 / run.step as f64; state.apprentice.len()]);
+        state.apprentice.next = state.reward();
+        let gap = state.apprentice.upper().map(|upper| (upper - state.least_gain(self)).max(0.0));
         Ok(Step {
-            step_size: Some(self.rate),
-            demonstrations: problem.len() as u64,
-            gap,
-            distance: Some(self.apprentice.distance()),
-            finished: gap.is_some_and(|gap| self.apprentice.is_rounding(gap)),
-            ..Step::default()
+            record: Record {
+                step_size: Some(state.rate),
+                demonstrations: problem.len() as u64,
+                gap,
+                distance: Some(state.apprentice.distance()),
+                ..Record::default()
+            },
+            finished: gap.is_some_and(|gap| state.apprentice.is_rounding(gap)),
         })
     }
 
-    fn fits(&self, problem: &Problem<'_>) -> bool {
+    fn fits(&self, state: &State, problem: &Problem<'_>) -> bool {
         // One logit for each entry of the mapping, or two where weights may be negative.
         let n = problem.n_parameters();
-        self.apprentice.fits(problem) && [n, 2 * n].contains(&self.logits.len())
+        state.apprentice.fits(problem) && [n, 2 * n].contains(&state.logits.len())
     }
 
-    fn mapping(&self) -> Option<Vec<f64>> {
-        None
+    fn agent(&self, state: &State, problem: &Problem<'_>) -> Result<Agent> {
+        state.apprentice.agent(problem)
     }
 
-    fn agent(&self, problem: &Problem<'_>) -> Result<Agent> {
-        self.apprentice.agent(problem)
+    fn default_steps(&self, _problem: &Problem<'_>) -> Result<u64> {
+        Ok(500)
     }
 
-    fn default_steps(_own: &Mwal, _problem: &Problem<'_>) -> u64 {
-        500
+    fn game(&self, state: &State) -> Option<GameValue> {
+        let lower = state.least_gain(self);
+        let rewards = if self.signed { GameRewards::UnitCrossPolytope } else { GameRewards::Simplex };
+        Some(GameValue { lower, upper: state.apprentice.upper()?.max(lower), rewards: Some(rewards) })
     }
 
-    fn game(&self, own: &Mwal) -> Option<GameValue> {
-        let lower = self.least_gain(own);
-        let says = if own.signed {
-            "rewards whose weights have absolute values that sum to one: what the agent can be sure to gain over the expert"
-        } else {
-            "rewards whose weights are not negative and sum to one: what the agent can be sure to gain over the expert"
-        };
-        Some(GameValue { lower, upper: self.apprentice.upper()?.max(lower), says: says.into() })
-    }
-
-    fn bound(&self, own: &Mwal, problem: &Problem<'_>, steps: u64) -> Result<(Option<f64>, String)> {
+    fn guarantee(&self, state: &State, problem: &Problem<'_>, steps: u64) -> Result<(Option<f64>, Guarantee)> {
         let range = range(problem)?;
-        if steps == 0 || self.rate == 0.0 {
-            return Ok((None, "no step was taken, or there is only one reward".into()));
+        if steps == 0 || state.rate == 0.0 {
+            return Ok((None, Guarantee::none("no_step_or_one_reward")));
         }
-        if self.largest > range {
-            let says = "estimated feature expectations are beyond what features allow: the bound does not hold";
-            return Ok((None, says.into()));
+        if state.largest > range {
+            return Ok((None, Guarantee::none("beyond_features")));
         }
-        let log = (own.n_weights(problem) as f64).ln();
-        let bound = 2.0 * range * (0.5 * self.rate + (1.0 + 1.0 / self.rate) * log / steps as f64);
-        let says = "the agent's worst gain over the expert is below the value of the game by no more than this";
-        Ok((Some(bound), says.into()))
+        let log = (self.n_weights(problem) as f64).ln();
+        let bound = 2.0 * range * (0.5 * state.rate + (1.0 + 1.0 / state.rate) * log / steps as f64);
+        Ok((Some(bound), Guarantee::holds("worst_gain")))
     }
 }

@@ -8,13 +8,15 @@
 //! are the [inputs](super::state_inputs), but that products of context and state are left to the network. With ∂loss/∂y_a = π(a | s) − 1[a was
 //! taken] a step lets a mini-batch of decisions through the network and back. The loss is not convex and nothing is proved.
 
+use super::cloning::cloned;
 use super::maximum_entropy::ActionFit;
 use super::state_inputs::StateInputs;
 use crate::agent::{Agent, Choice, ClonedNetwork, scores};
+use crate::demos::DemonstratedActions;
 use crate::error::{Error, Result, check_length, check_positive};
-use crate::learn::{Algorithm, Batch, DemonstratedActions, Hidden, Problem, Run, Step};
+use crate::learn::{Batch, Guarantee, Hidden, Learner, Problem, Record, Run, Start, Step};
 use crate::network::{Architecture, Network, Standardisation};
-use crate::optim::{Descent, Optimiser, Progress};
+use crate::optim::{Moments, Momentum, Optimiser};
 use crate::plan::log_softmax;
 use rayon::prelude::*;
 use std::sync::OnceLock;
@@ -115,7 +117,7 @@ impl NeuralCloning {
 
     /// Steps in one pass over the decisions of a problem.
     pub fn steps_per_pass(&self, problem: &Problem<'_>) -> Result<u64> {
-        let decisions = DemonstratedActions::decisions(problem, self.masked)?;
+        let decisions = problem.data().actions().decisions(problem.model(), self.masked)?;
         Ok(self.batch.steps_per_pass(decisions.total() as usize))
     }
 
@@ -125,18 +127,18 @@ impl NeuralCloning {
     }
 
     /// The descent of a step.
-    fn descent(&self, run: Run) -> Descent {
+    fn descent(&self, run: Run) -> Momentum {
         let t = (run.step - 1) as f64;
         let shrunk = match self.step_decay {
             StepDecay::Geometric { factor } => factor.powf(t),
             StepDecay::Inverse { rate } => 1.0 / (1.0 + rate * t),
             StepDecay::Linear => 1.0 - t / run.last.max(run.step) as f64,
         };
-        Descent { step_size: self.step_size * shrunk, ..self.first_descent() }
+        Momentum { step_size: self.step_size * shrunk, ..self.first_descent() }
     }
 
-    fn first_descent(&self) -> Descent {
-        Descent {
+    fn first_descent(&self) -> Momentum {
+        Momentum {
             optimiser: self.optimiser,
             step_size: self.step_size,
             decay: 1.0,
@@ -198,7 +200,7 @@ struct Design {
 
 impl Design {
     fn new(own: &NeuralCloning, problem: &Problem<'_>) -> Result<Self> {
-        let actions = DemonstratedActions::decisions(problem, own.masked)?;
+        let actions = problem.data().actions().decisions(problem.model(), own.masked)?;
         let states = StateInputs::new(problem, &actions, own.components, MOST_COMPONENTS, own.masked)?;
         Ok(Self { states, decisions: Decisions::new(problem, &actions) })
     }
@@ -238,10 +240,10 @@ fn likelihood(problem: &Problem<'_>, masked: bool, decisions: &[Decision], outpu
 /// What the method keeps.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct State {
+pub struct State {
     settings: NeuralCloning,
     network: Network,
-    progress: Progress,
+    progress: Moments,
     /// Made from problem and settings when first needed.
     #[serde(skip)]
     design: OnceLock<Design>,
@@ -275,68 +277,64 @@ impl State {
     }
 }
 
-impl Algorithm for State {
-    type Settings = NeuralCloning;
+impl Learner for NeuralCloning {
+    type State = State;
 
-    fn start(own: &NeuralCloning, problem: &Problem<'_>, initial: Option<&[f64]>, seed: u64) -> Result<Self> {
-        if initial.is_some() {
+    fn start(&self, problem: &Problem<'_>, from: Start<'_>) -> Result<State> {
+        if from.initial.is_some() {
             let reason = "cloning learns no mapping to start from";
-            return Err(Error::InvalidSetting { name: "initial", value: "a mapping".into(), reason });
+            return Err(Error::InvalidSetting { name: "from.initial", value: "a mapping".into(), reason });
         }
-        let design = Design::new(own, problem)?;
+        let design = Design::new(self, problem)?;
         let d = problem.context(0).values().len();
         let contexts = (0..problem.len()).map(|i| (problem.context(i).values(), 1.0));
         let Standardisation { mut shift, mut scale } = Standardisation::fitted(d, contexts);
         // States are described by standardised numbers already.
         shift.resize(d + design.states.width, 0.0);
         scale.resize(d + design.states.width, 1.0);
-        let architecture = own.architecture(d + design.states.width, problem.model().n_actions());
-        own.check(&architecture)?;
-        Ok(Self {
-            settings: own.clone(),
-            network: Network::untrained(architecture, Standardisation { shift, scale }, seed)?,
-            progress: Progress::default(),
+        let architecture = self.architecture(d + design.states.width, problem.model().n_actions());
+        self.check(&architecture)?;
+        Ok(State {
+            settings: self.clone(),
+            network: Network::untrained(architecture, Standardisation { shift, scale }, from.seed)?,
+            progress: Moments::default(),
             design: OnceLock::from(design),
             gradient: Vec::new(),
         })
     }
 
-    fn step(&mut self, own: &NeuralCloning, problem: &Problem<'_>, run: Run) -> Result<Step> {
-        let design = self.design(problem)?;
+    fn step(&self, state: &mut State, problem: &Problem<'_>, run: Run) -> Result<Step> {
+        let design = state.design(problem)?;
         let all = &design.decisions.list;
         let batch: Vec<Decision> =
-            own.batch.indices(all.len(), run.step, run.seed).into_iter().map(|i| all[i]).collect();
+            self.batch.indices(all.len(), run.step, run.seed).into_iter().map(|i| all[i]).collect();
         let rows = design.rows(problem, &batch);
-        let rows: Vec<&[f64]> = rows.chunks_exact(self.network.architecture().inputs).collect();
-        let seen = own.batch.seen(all.len(), run.step).min(problem.len() as u64);
-        let (pass, outputs) = self.network.learn(&rows);
-        let (fit, upstream) = likelihood(problem, own.masked, &batch, &outputs);
-        self.gradient.resize(self.network.parameters().len(), 0.0);
-        self.network.gradient(&pass, &upstream, &mut self.gradient);
-        self.network.take_statistics(&pass, batch.len());
-        let descent = own.descent(run);
-        self.progress.step(&descent, run.step, &mut self.gradient, self.network.parameters_mut());
-        self.network.check_after_steps_from(own.step_size)?;
-        Ok(Step {
+        let rows: Vec<&[f64]> = rows.chunks_exact(state.network.architecture().inputs).collect();
+        let seen = self.batch.seen(all.len(), run.step).min(problem.len() as u64);
+        let (pass, outputs) = state.network.learn(&rows);
+        let (fit, upstream) = likelihood(problem, self.masked, &batch, &outputs);
+        state.gradient.resize(state.network.parameters().len(), 0.0);
+        state.network.gradient(&pass, &upstream, &mut state.gradient);
+        state.network.take_statistics(&pass, batch.len());
+        let descent = self.descent(run);
+        state.progress.step(&descent, run.step, &mut state.gradient, state.network.parameters_mut());
+        state.network.check_after_steps_from(self.step_size)?;
+        Ok(Step::from(Record {
             batch_loss: Some(-fit.log_likelihood / batch.len() as f64),
             step_size: Some(descent.step_size),
             demonstrations: seen,
-            ..Step::default()
-        })
+            ..Record::default()
+        }))
     }
 
-    fn fits(&self, problem: &Problem<'_>) -> bool {
-        self.network.architecture().outputs == problem.model().n_actions()
+    fn fits(&self, state: &State, problem: &Problem<'_>) -> bool {
+        state.network.architecture().outputs == problem.model().n_actions()
     }
 
-    fn mapping(&self) -> Option<Vec<f64>> {
-        None
-    }
-
-    fn explained_actions(&self, problem: &Problem<'_>) -> Result<Option<(f64, f64)>> {
-        let design = self.design(problem)?;
+    fn explained_actions(&self, state: &State, problem: &Problem<'_>) -> Result<Option<(f64, f64)>> {
+        let design = state.design(problem)?;
         let Decisions { list, left_out } = &design.decisions;
-        let (fit, n) = (self.fit_to(design, problem, list), list.len() as f64);
+        let (fit, n) = (state.fit_to(design, problem, list), list.len() as f64);
         Ok(Some((fit.log_likelihood / n, fit.agreement / (n + left_out))))
     }
 
@@ -345,31 +343,38 @@ impl Algorithm for State {
     }
 
     /// −mean log π of the held-out decisions.
-    fn validation_loss(&self, problem: &Problem<'_>, validation: &Problem<'_>) -> Result<Option<f64>> {
-        let design = self.design(problem)?;
-        let held_out = Decisions::new(validation, &DemonstratedActions::decisions(validation, self.settings.masked)?);
-        let fit = self.fit_to(design, validation, &held_out.list);
+    fn validation_loss(&self, state: &State, problem: &Problem<'_>, validation: &Problem<'_>) -> Result<Option<f64>> {
+        let design = state.design(problem)?;
+        let held_out = Decisions::new(
+            validation,
+            &validation.data().actions().decisions(validation.model(), state.settings.masked)?,
+        );
+        let fit = state.fit_to(design, validation, &held_out.list);
         Ok(Some(-fit.log_likelihood / held_out.list.len() as f64))
     }
 
-    fn agent(&self, problem: &Problem<'_>) -> Result<Agent> {
-        let design = self.design(problem)?;
-        let choice = Choice { masked: self.settings.masked, most_probable: self.settings.most_probable };
-        let dimension = self.network.architecture().inputs - design.states.width;
-        let cloned = ClonedNetwork::new(dimension, self.network.clone(), design.states.values.clone(), choice)?;
+    fn agent(&self, state: &State, problem: &Problem<'_>) -> Result<Agent> {
+        let design = state.design(problem)?;
+        let choice = Choice { masked: state.settings.masked, most_probable: state.settings.most_probable };
+        let dimension = state.network.architecture().inputs - design.states.width;
+        let cloned = ClonedNetwork::new(dimension, state.network.clone(), design.states.values.clone(), choice)?;
         Ok(Agent::ClonedNetwork(cloned))
     }
 
-    fn default_steps(own: &NeuralCloning, problem: &Problem<'_>) -> u64 {
+    fn default_steps(&self, problem: &Problem<'_>) -> Result<u64> {
         // Without decisions the run does not start, and says why.
-        own.default_steps(problem).unwrap_or(STEPS)
+        Ok(self.default_steps(problem).unwrap_or(STEPS))
     }
 
-    fn bound(&self, own: &NeuralCloning, problem: &Problem<'_>, _steps: u64) -> Result<(Option<f64>, String)> {
-        let mut says = "a cloned policy has no reward: nothing bounds what it loses".to_owned();
-        if let Some(left_out) = DemonstratedActions::decisions(problem, own.masked)?.left_out_in_words() {
-            says.push_str(&format!("; {left_out}"));
-        }
-        Ok((None, says))
+    fn steps_per_pass(&self, problem: &Problem<'_>) -> Result<u64> {
+        self.steps_per_pass(problem)
+    }
+
+    fn recorded_span(&self, problem: &Problem<'_>) -> Result<u64> {
+        self.default_steps(problem)
+    }
+
+    fn guarantee(&self, _state: &State, problem: &Problem<'_>, _steps: u64) -> Result<(Option<f64>, Guarantee)> {
+        Ok((None, cloned(&problem.data().actions().decisions(problem.model(), self.masked)?)))
     }
 }

@@ -6,8 +6,9 @@
 //! from; an input that never varied there is only shifted.
 
 use super::principal_components::PrincipalComponents;
+use crate::demos::DemonstratedActions;
 use crate::error::{Error, Result};
-use crate::learn::{DemonstratedActions, Problem};
+use crate::learn::Problem;
 use crate::network::Standardisation;
 
 /// Components where nothing is said: as many as explain this share of the variance.
@@ -35,7 +36,7 @@ impl StateInputs {
     ) -> Result<Self> {
         let (model, d) = (problem.model(), problem.context(0).values().len());
         let mut mean = vec![0.0; d];
-        for row in problem.all_contexts().chunks_exact(d) {
+        for row in problem.data().context_values().chunks_exact(d) {
             mean.iter_mut().zip(row).for_each(|(sum, x)| *sum += x / problem.len() as f64);
         }
         let typical = model.mdp(&model.context_space().context(mean)?)?;

@@ -10,12 +10,10 @@
 //! lowest action is taken.
 
 use crate::agent::{Agent, KnownContexts, NearestActions};
+use crate::demos::DemonstratedActions;
 use crate::error::Result;
-use crate::learn::DemonstratedActions;
-use crate::learn::{Algorithm, Problem, Run, Step};
+use crate::learn::{Guarantee, Learner, Problem, Record, Run, Start, Step};
 use crate::model::{ActionId, Pairs};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 
 /// The action taken most often in a state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -33,15 +31,15 @@ pub struct NearestContext {}
 pub struct Uniform {}
 
 /// A way to act that is read off the demonstrations.
-pub(crate) trait Trivial: Copy + Serialize + DeserializeOwned {
+trait Trivial: Copy {
     /// The agent, with Σ π(a | s) over the demonstrated actions.
     fn read_off(self, problem: &Problem<'_>) -> Result<(Agent, f64)>;
 }
 
 impl Trivial for Majority {
     fn read_off(self, problem: &Problem<'_>) -> Result<(Agent, f64)> {
-        let actions = DemonstratedActions::needed(problem, "majority")?;
-        let chosen = majority(problem, &actions);
+        let actions = problem.data().actions().or_refuse("majority")?;
+        let chosen = majority(problem, actions);
         let pairs = problem.model().pairs();
         let agrees = |pair: usize| f64::from(u8::from(chosen[pairs.state(pair).index()] == pair));
         let agreement = (0..problem.len()).map(|i| actions.sum(i, agrees)).sum();
@@ -51,8 +49,8 @@ impl Trivial for Majority {
 
 impl Trivial for NearestContext {
     fn read_off(self, problem: &Problem<'_>) -> Result<(Agent, f64)> {
-        let actions = DemonstratedActions::needed(problem, "nearest context")?;
-        let (pairs, fall_back) = (problem.model().pairs(), majority(problem, &actions));
+        let actions = problem.data().actions().or_refuse("nearest context")?;
+        let (pairs, fall_back) = (problem.model().pairs(), majority(problem, actions));
         let (mut all, mut agreement) = (Vec::with_capacity(problem.len() * pairs.n_states()), 0.0);
         for i in 0..problem.len() {
             let mut chosen = fall_back.clone();
@@ -65,14 +63,14 @@ impl Trivial for NearestContext {
             }
             all.extend(actions_of(pairs, &chosen));
         }
-        let known = KnownContexts::new(problem.dimension(), problem.all_contexts())?;
+        let known = KnownContexts::new(problem.data().dimension(), problem.data().context_values())?;
         Ok((Agent::Copied(NearestActions::new(known, all)?), agreement))
     }
 }
 
 impl Trivial for Uniform {
     fn read_off(self, problem: &Problem<'_>) -> Result<(Agent, f64)> {
-        let (model, actions) = (problem.model(), DemonstratedActions::of(problem)?);
+        let (model, actions) = (problem.model(), problem.data().actions());
         let share = |pair: usize| match model.is_known(pair) {
             true => 1.0 / model.known_of_state(model.pairs().state(pair).index()).count() as f64,
             false => 0.0,
@@ -108,48 +106,48 @@ fn actions_of(pairs: &Pairs, chosen: &[usize]) -> Vec<ActionId> {
     chosen.iter().map(|&pair| pairs.action(pair)).collect()
 }
 
-/// What a trivial method keeps: nothing but which it is.
-#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+/// What a trivial method keeps: nothing.
+#[derive(Debug, Clone, Copy, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct State<S> {
-    which: S,
+pub struct Nothing {}
+
+macro_rules! trivial {
+    ($settings:ident) => {
+        impl Learner for $settings {
+            type State = Nothing;
+
+            fn start(&self, problem: &Problem<'_>, _from: Start<'_>) -> Result<Nothing> {
+                self.read_off(problem)?;
+                Ok(Nothing {})
+            }
+
+            fn step(&self, _state: &mut Nothing, problem: &Problem<'_>, _run: Run) -> Result<Step> {
+                let (_, agreement) = self.read_off(problem)?;
+                let training_accuracy = problem.data().actions().mean(agreement);
+                let demonstrations = problem.len() as u64;
+                Ok(Step { record: Record { demonstrations, training_accuracy, ..Record::default() }, finished: true })
+            }
+
+            fn agent(&self, _state: &Nothing, problem: &Problem<'_>) -> Result<Agent> {
+                Ok(self.read_off(problem)?.0)
+            }
+
+            fn default_steps(&self, _problem: &Problem<'_>) -> Result<u64> {
+                Ok(1)
+            }
+
+            fn guarantee(
+                &self,
+                _state: &Nothing,
+                _problem: &Problem<'_>,
+                _steps: u64,
+            ) -> Result<(Option<f64>, Guarantee)> {
+                Ok((None, Guarantee::none("nothing_learned")))
+            }
+        }
+    };
 }
 
-impl<S: Trivial> Algorithm for State<S> {
-    type Settings = S;
-
-    fn start(own: &S, problem: &Problem<'_>, _initial: Option<&[f64]>, _seed: u64) -> Result<Self> {
-        own.read_off(problem)?;
-        Ok(Self { which: *own })
-    }
-
-    fn step(&mut self, own: &S, problem: &Problem<'_>, _run: Run) -> Result<Step> {
-        let (_, agreement) = own.read_off(problem)?;
-        Ok(Step {
-            demonstrations: problem.len() as u64,
-            training_accuracy: DemonstratedActions::of(problem)?.mean(agreement),
-            finished: true,
-            ..Step::default()
-        })
-    }
-
-    fn fits(&self, _problem: &Problem<'_>) -> bool {
-        true
-    }
-
-    fn mapping(&self) -> Option<Vec<f64>> {
-        None
-    }
-
-    fn agent(&self, problem: &Problem<'_>) -> Result<Agent> {
-        Ok(self.which.read_off(problem)?.0)
-    }
-
-    fn default_steps(_own: &S, _problem: &Problem<'_>) -> u64 {
-        1
-    }
-
-    fn bound(&self, _own: &S, _problem: &Problem<'_>, _steps: u64) -> Result<(Option<f64>, String)> {
-        Ok((None, "nothing was learned: nothing bounds what is lost".into()))
-    }
-}
+trivial!(Majority);
+trivial!(NearestContext);
+trivial!(Uniform);

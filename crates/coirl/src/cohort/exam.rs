@@ -252,7 +252,7 @@ impl<'a> Exam<'a> {
             ended.iter().map(|stay| &stay.trajectory.states[..stay.trajectory.actions.len()]).collect();
         let mut policies = Vec::new();
         for (name, agent) in agents {
-            let predictions = Predictions::of(self.model, agent, &contexts, &visits)?;
+            let predictions = Predictions::of(self.model, *agent, &contexts, &visits)?;
             let policy = StepPolicy::new(&record, predictions.probabilities().to_vec())?;
             policies.push((name.clone(), policy));
         }
@@ -294,7 +294,7 @@ impl<'a> Exam<'a> {
         let assignment = patients.assignment(Draws::default(), |rows| self.states_of(rows))?;
         let contexts: Vec<Context> = stays.iter().map(|stay| stay.context.clone()).collect();
         let carried = |agent: &&Agent| {
-            let policies = policies(self.model, agent, &contexts)?;
+            let policies = policies(self.model, *agent, &contexts)?;
             patients.carried_back(&assignment, |i| self.in_simulator(&policies[i], &actions))
         };
         agents.iter().map(carried).collect::<Result<_>>().map(Some)

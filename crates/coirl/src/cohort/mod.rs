@@ -22,6 +22,7 @@ mod measurements;
 mod model;
 pub mod presets;
 mod recorded;
+mod run_defaults;
 mod select;
 mod spec;
 mod split;
@@ -39,6 +40,7 @@ pub use lint::{Finding, Severity};
 pub use measurements::{Measurement, Measurements};
 pub use model::{Ends, SupportSummary};
 pub use recorded::{RecordedStay, TestStays, TrainStays, ValidationStays};
+pub use run_defaults::run_defaults;
 pub use select::{Candidate, CandidateScore, Selection, Stage as SelectionStage, select};
 pub use spec::{
     ActionSpec, ColumnSpec, ContextScale, ContextSpec, DynamicsSpec, FilterSpec, Gaps, Impute, OutcomeSpec,

@@ -1,35 +1,9 @@
 //! A demonstration: how somebody acted in one context.
 
 use super::Trajectory;
+use crate::contextual::Origin;
 use crate::error::{Error, Result, check_finite, check_length};
-use crate::model::{Cmdp, Context, Mdp, StateId};
-
-/// Where a demonstration starts. The agent that is compared with it is planned from the same start: context and start may
-/// have been drawn together, and the model's own start distribution would then bias the comparison.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Origin {
-    /// From the model's start distribution.
-    Model,
-    /// From these states, equally likely; a state may be listed more than once.
-    States(Vec<StateId>),
-}
-
-impl Origin {
-    /// The process, started here.
-    pub fn of<'a>(&self, mdp: Mdp<'a>) -> Result<Mdp<'a>> {
-        match self {
-            Origin::Model => Ok(mdp),
-            Origin::States(states) => {
-                let share = 1.0 / states.len() as f64;
-                let mut initial = vec![0.0; mdp.n_states()];
-                for state in states {
-                    initial[state.index()] += share;
-                }
-                mdp.with_initial(initial)
-            }
-        }
-    }
-}
+use crate::model::{Cmdp, Context, StateId};
 
 /// What was seen.
 #[derive(Debug, Clone, PartialEq)]

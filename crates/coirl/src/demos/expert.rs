@@ -188,6 +188,12 @@ impl RecordedExpert {
     pub fn new(demonstrations: Vec<Vec<f64>>, tolerance: f64) -> Self {
         Self { demonstrations, tolerance }
     }
+
+    /// What the record says about an agent: its demonstration, where some feature expectation differs by more than `tolerance`.
+    pub fn judge(recorded: &[f64], agent: &[f64], tolerance: f64) -> Answer {
+        let differs = recorded.iter().zip(agent).any(|(x, y)| (x - y).abs() > tolerance);
+        if differs { Answer::Demonstration(recorded.to_vec()) } else { Answer::GoodEnough }
+    }
 }
 
 impl Expert for RecordedExpert {
@@ -197,7 +203,6 @@ impl Expert for RecordedExpert {
             .demonstrations
             .get(query as usize)
             .ok_or_else(|| Error::shape("query of a recorded expert", format!("below {n}"), query))?;
-        let differs = own.iter().zip(agent).any(|(x, y)| (x - y).abs() > self.tolerance);
-        Ok(if differs { Answer::Demonstration(own.clone()) } else { Answer::GoodEnough })
+        Ok(Self::judge(own, agent, self.tolerance))
     }
 }

@@ -8,7 +8,8 @@
 
 use super::progress::{Listener, tell};
 use crate::error::Result;
-use crate::learn::{Problem, Settings, Stop, Watch, fit};
+use crate::learn::{Problem, Stop, Watch};
+use crate::methods::{Settings, fit};
 use crate::optim::norm;
 use crate::random::stream;
 use crate::resampling::{Interval, check_level, check_resamples};
@@ -82,8 +83,8 @@ pub(super) fn unwatched(settings: &Settings) -> Settings {
     let needs_loss = settings.stop.loss.is_some();
     Settings {
         stop: Stop { patience: None, ..settings.stop.clone() },
-        record_every: if needs_loss { settings.record_every } else { 0 },
-        record_loss: needs_loss,
+        record_every: if needs_loss { settings.record_every } else { Some(0) },
+        record_loss: Some(needs_loss),
         ..settings.clone()
     }
 }

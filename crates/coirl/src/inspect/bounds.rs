@@ -57,7 +57,7 @@ impl Bounds {
                 Planner::default().plan_many(&mdp, &rewards, options, |plan| {
                     let (j, greatest) = ((first + plan.index) / 2, plan.index.is_multiple_of(2));
                     for &i in &members {
-                        let value = value_from(&mdp, problem.origin(i), problem.model().initial(), &plan);
+                        let value = value_from(&mdp, problem.data().origin(i), problem.model().initial(), &plan);
                         let (lower, upper) = &mut limits[i * k + j];
                         if greatest { *upper = value } else { *lower = -value }
                     }

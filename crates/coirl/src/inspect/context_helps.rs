@@ -17,8 +17,10 @@
 
 use super::bootstrap::unwatched;
 use super::progress::{Listener, tell};
+use crate::contextual::Response;
 use crate::error::{Error, Result, check_room};
-use crate::learn::{Problem, Settings, Watch, chance, fit};
+use crate::learn::{Problem, Watch};
+use crate::methods::{Settings, fit};
 use crate::model::Context;
 use crate::optim::dot;
 use crate::random::stream;
@@ -108,8 +110,8 @@ pub fn context_helps(
     let settings = Settings { initial: None, ..unwatched(settings) };
     let mut order: Vec<usize> = (0..n).collect();
     order.shuffle(&mut stream(comparison.seed, "context folds", 0));
-    let chance = chance(problem)?;
-    let blind = problem.select(&problem.all())?.without_context()?;
+    let chance = problem.planner().random_responses(&problem.data().queries(&problem.data().all()))?;
+    let blind = problem.select(&problem.data().all())?.without_context()?;
     let (mut seeing, mut not_seeing) = (vec![(0.0, 0.0); n], vec![(0.0, 0.0); n]);
     for fold in 0..comparison.folds {
         let held_out: Vec<usize> = order.iter().copied().skip(fold).step_by(comparison.folds).collect();
@@ -128,7 +130,7 @@ pub fn context_helps(
         difference(&drawn)
     };
     let differences: Vec<f64> = (0..comparison.resamples).into_par_iter().map(resample).collect();
-    let all = problem.all();
+    let all = problem.data().all();
     let difference = difference(&all);
     let interval =
         Interval::of(differences, comparison.level).unwrap_or(Interval { lower: difference, upper: difference });
@@ -157,15 +159,15 @@ fn parts(
     chance: &[Vec<f64>],
 ) -> Result<Parts> {
     let fitted = fit(&problem.select(learned_from)?, settings, Watch::default(), &mut ())?;
-    let inputs: Vec<Context> = held_out.iter().map(|&i| problem.input(i).clone()).collect();
-    let weights = fitted.agent.reward()?.weights_of_all(&inputs)?;
-    let agents = problem.act_for(&weights, held_out)?;
+    let inputs: Vec<Context> = held_out.iter().map(|&i| problem.data().input(i).clone()).collect();
+    let weights = fitted.agent.reward_mapping()?.weights_of_all(&inputs)?;
+    let agents = problem.planner().best_responses(&problem.data().queries(held_out), &weights)?;
     let rewards = weights.chunks_exact(problem.n_features());
-    let part = |((&i, (_, agent)), weights): ((&usize, &(_, Vec<f64>)), &[f64])| {
-        let (value, by_chance) = (dot(weights, agent), dot(weights, &chance[i]));
+    let part = |((&i, agent), weights): ((&usize, &Response), &[f64])| {
+        let (value, by_chance) = (dot(weights, &agent.feature_expectations), dot(weights, &chance[i]));
         let gain = value - by_chance;
         let is_rounding = gain <= ROUNDING * (value.abs() + by_chance.abs());
-        Ok((value - dot(weights, problem.demonstrated(i)?), if is_rounding { 0.0 } else { gain }))
+        Ok((value - dot(weights, problem.data().expectations(i)?), if is_rounding { 0.0 } else { gain }))
     };
     let mut parts: Parts = held_out.iter().zip(&agents).zip(rewards).map(part).collect::<Result<_>>()?;
     // In units of the mean gain, for every fold has its own mapping and scale.

@@ -397,7 +397,7 @@ fn unlearnable(problem: &Problem<'_>, bounds: &Bounds, tolerance: f64, findings:
             findings.push(Finding::FeatureNeverShown { feature });
         }
     }
-    for field in 0..problem.dimension() {
+    for field in 0..problem.data().dimension() {
         let value = problem.context(0).values()[field];
         if problem.len() > 1 && (1..problem.len()).all(|i| problem.context(i).values()[field] == value) {
             findings.push(Finding::FieldFixed { field, value });

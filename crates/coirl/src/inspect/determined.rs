@@ -263,7 +263,7 @@ pub fn determine(
         null_dimension: span.map(|span| n - span.parameters.len()),
         null_dimension_exact: span.is_some_and(|span| span.complete),
         slack,
-        fitted_loss: problem.loss(&unit, &problem.all())?.value / gained,
+        fitted_loss: problem.loss(&unit, &problem.data().all())?.value / gained,
         converged: entries.iter().all(|entry| entry.converged),
         plans: search.plans,
         rounds,
@@ -274,18 +274,24 @@ pub fn determine(
 /// The least loss that any mapping reaches, and for estimates two standard errors of the mean loss at least.
 fn slack_of(problem: &Problem<'_>, settings: &DeterminationSettings) -> Result<f64> {
     let least = LeastLoss::of(problem, settings.max_steps, &mut |_| ControlFlow::Continue(()))?;
-    let noise = if problem.is_exact() { 0.0 } else { 2.0 * standard_error(problem, &least)? };
+    let noise = if problem.data().is_exact() { 0.0 } else { 2.0 * standard_error(problem, &least)? };
     Ok(least.reached.max(noise).max(ROUNDING))
 }
 
 /// The standard error of the mean loss of the best mapping, as a share of its gain.
 fn standard_error(problem: &Problem<'_>, least: &LeastLoss) -> Result<f64> {
     let w = least.mapping.values();
-    let agents = problem.respond(w, &problem.all())?;
+    let agents = problem.best_responses(w, &problem.data().all())?;
     let mut losses = Vec::with_capacity(agents.len());
     for (i, agent) in agents.iter().enumerate() {
         let mut difference = vec![0.0; w.len()];
-        problem.add_difference(i, agent, problem.demonstrated(i)?, 1.0, &mut difference);
+        problem.data().add_difference(
+            i,
+            &agent.feature_expectations,
+            problem.data().expectations(i)?,
+            1.0,
+            &mut difference,
+        );
         losses.push(dot(w, &difference));
     }
     let count = losses.len() as f64;
@@ -321,16 +327,22 @@ impl Search<'_, '_> {
         for block in points.chunks(POINTS_AT_ONCE) {
             let queries: Vec<(&[f64], usize)> =
                 block.iter().flat_map(|w| (0..count).map(move |i| (w.as_slice(), i))).collect();
-            let agents = problem.respond_each(&queries)?;
+            let agents = problem.best_responses_of_each(&queries)?;
             self.plans += queries.len();
             for (w, agents) in block.iter().zip(agents.chunks_exact(count)) {
                 let mut mean = vec![0.0; n];
                 let mut single: Vec<(f64, Vec<f64>)> = Vec::new();
                 for (i, agent) in agents.iter().enumerate() {
                     let mut difference = vec![0.0; n];
-                    problem.add_difference(i, agent, problem.demonstrated(i)?, 1.0, &mut difference);
+                    problem.data().add_difference(
+                        i,
+                        &agent.feature_expectations,
+                        problem.data().expectations(i)?,
+                        1.0,
+                        &mut difference,
+                    );
                     mean.iter_mut().zip(&difference).for_each(|(sum, x)| *sum += x / count as f64);
-                    if problem.is_exact() {
+                    if problem.data().is_exact() {
                         single.push((dot(w, &difference), difference));
                     }
                 }
@@ -359,7 +371,7 @@ const POINTS_AT_ONCE: usize = 64;
 
 /// Why an entry is not determined: what is true of all demonstrations first.
 fn reason(problem: &Problem<'_>, span: Option<&Span>, field: usize, feature: usize, never_shown: &[bool]) -> Reason {
-    if (0..problem.len()).all(|i| problem.input(i).values()[field] == 0.0) {
+    if (0..problem.len()).all(|i| problem.data().input(i).values()[field] == 0.0) {
         return Reason::FieldAlwaysZero;
     }
     if let Some(span) = span {

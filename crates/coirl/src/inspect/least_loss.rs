@@ -13,8 +13,9 @@
 
 use super::progress::{Listener, tell};
 use crate::error::Result;
-use crate::learn::{Advantage, Bundle, Method, Problem, Record, Settings, Status, Stop, Watch, fit};
+use crate::learn::{Advantage, Bundle, Problem, Record, Status, Stop, Watch};
 use crate::mapping::LinearMapping;
+use crate::methods::{Method, Settings, fit};
 use crate::optim::dot;
 use std::ops::ControlFlow;
 

@@ -46,7 +46,7 @@ impl Span {
         if k > MOST_FEATURES {
             return Ok(None);
         }
-        let contexts = Basis::spanning((0..problem.len()).map(|i| problem.input(i).values()));
+        let contexts = Basis::spanning((0..problem.len()).map(|i| problem.data().input(i).values()));
         let processes = processes(problem)?;
         let every = processes.len().div_ceil(MOST_PROCESSES);
         let chosen: Vec<&Vec<usize>> = processes.iter().step_by(every).collect();
@@ -59,7 +59,7 @@ impl Span {
             [_] => products(&contexts, &features),
             _ => {
                 let of_process = |(members, span): (&&Vec<usize>, &Basis)| {
-                    let own = Basis::spanning(members.iter().map(|&i| problem.input(i).values()));
+                    let own = Basis::spanning(members.iter().map(|&i| problem.data().input(i).values()));
                     products(&own, span)
                 };
                 let all: Vec<Basis> = chosen.iter().zip(&spans).map(of_process).collect();
@@ -121,7 +121,7 @@ pub(super) fn kernels(problem: &Problem<'_>) -> Result<Vec<Vec<usize>>> {
 
 /// Demonstrations with the same kernel and start.
 fn processes(problem: &Problem<'_>) -> Result<Vec<Vec<usize>>> {
-    grouped(problem, |i| Ok::<(Vec<u64>, Origin), _>((kernel_key(problem, i)?, problem.origin(i).clone())))
+    grouped(problem, |i| Ok::<(Vec<u64>, Origin), _>((kernel_key(problem, i)?, problem.data().origin(i).clone())))
 }
 
 fn kernel_key(problem: &Problem<'_>, i: usize) -> Result<Vec<u64>> {

@@ -89,7 +89,7 @@ pub(super) fn never_shown(problem: &Problem<'_>, tolerance: f64) -> Result<Vec<b
     }
     let mut never: Vec<bool> = signs.iter().map(|signs| !(signs.0 && signs.1)).collect();
     for i in 0..problem.len() {
-        never.iter_mut().zip(problem.demonstrated(i)?).for_each(|(never, mu)| *never &= mu.abs() <= tolerance);
+        never.iter_mut().zip(problem.data().expectations(i)?).for_each(|(never, mu)| *never &= mu.abs() <= tolerance);
     }
     Ok(never)
 }

@@ -16,9 +16,11 @@
 //! (billions at ε = 0.03 in the driving domain): it is computed and shown, and may be set by hand. An episode costs a
 //! plan, what the expert needs and, after a mistake, an evaluation.
 
-use super::ellipsoid::start;
-use super::fit::{Algorithm, Run, Step};
+use super::ellipsoid::{expert_tolerance, start};
+use super::guarantee::Guarantee;
+use super::learner::{Learner, Run, Start, Step};
 use super::problem::Problem;
+use super::record::Record;
 use super::settings::check_count;
 use crate::demos::{Trajectory, truncation_horizon};
 use crate::error::{Error, Result, check_positive, check_room};
@@ -32,8 +34,9 @@ use rand::RngExt;
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BatchEllipsoid {
-    /// ε: an action is a mistake if it is worse than the best by more than this, on the value as it stands.
-    pub tolerance: f64,
+    /// ε: an action is a mistake if it is worse than the best by more than this, on the value as it stands. Defaults to a
+    /// thousandth of the largest value there can be.
+    pub tolerance: Option<f64>,
     /// δ: the theorem may fail with this probability.
     pub failure_probability: f64,
     /// H: transitions of a roll-out; the theorem's where nothing is said.
@@ -46,7 +49,7 @@ pub struct BatchEllipsoid {
 
 impl Default for BatchEllipsoid {
     fn default() -> Self {
-        Self { tolerance: 0.03, failure_probability: 0.1, horizon: None, batch: None, episode: None }
+        Self { tolerance: None, failure_probability: 0.1, horizon: None, batch: None, episode: None }
     }
 }
 
@@ -80,19 +83,19 @@ impl BatchEllipsoid {
                 hint: "set the horizon and the batch by hand",
             });
         };
-        let sum_bound = problem.sum_bound()?;
+        let (sum_bound, tolerance) = (problem.sum_bound()?, expert_tolerance(self.tolerance, problem)?);
         // Where no two policies differ by ε, any numbers will do.
-        let tail = self.tolerance / (8.0 * sum_bound);
+        let tail = tolerance / (8.0 * sum_bound);
         let horizon = if tail < 1.0 { truncation_horizon(discount, tail)?.max(1) } else { 1 };
-        let cuts = cuts_to_shrink(problem.n_parameters(), 16.0 * sum_bound * set.start_radius() / self.tolerance);
-        let noise = 512.0 * (sum_bound / self.tolerance).powi(2);
+        let cuts = cuts_to_shrink(problem.n_parameters(), 16.0 * sum_bound * set.start_radius() / tolerance);
+        let noise = 512.0 * (sum_bound / tolerance).powi(2);
         let batch = (noise * (2.0 * cuts.max(1.0) / self.failure_probability).ln()).ceil().max(1.0) as usize;
         let expert_radius = if sum_bound > 0.0 { tail } else { 1.0 };
         Ok(BatchTheorem { horizon, batch, cuts, mistakes: batch as f64 * cuts, expert_radius })
     }
 
     fn check(&self) -> Result<()> {
-        check_positive("tolerance", self.tolerance)?;
+        self.tolerance.map_or(Ok(()), |tolerance| check_positive("tolerance", tolerance))?;
         if !(self.failure_probability > 0.0 && self.failure_probability < 1.0) {
             let reason = "expected a probability of failure between 0 and 1";
             return Err(Error::InvalidSetting {
@@ -115,7 +118,7 @@ impl BatchEllipsoid {
 /// What the method keeps.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct State {
+pub struct State {
     set: EllipsoidSet,
     /// H, n and the length of an episode, resolved.
     horizon: usize,
@@ -161,14 +164,15 @@ impl State {
     /// An episode, and what the expert says about it.
     fn play(&mut self, own: &BatchEllipsoid, problem: &Problem<'_>, run: Run) -> Result<()> {
         let index = run.context(problem);
-        let (policy, _) = problem.act(self.set.centre(), index)?;
+        let policy = problem.best_response(self.set.centre(), index)?.policy;
         let mdp = problem.mdp(index)?;
         // A seed of its own: an expert with the same seed must not draw its roll-out from the episode's numbers.
         let seed = stream(run.seed, "episode", run.step).random();
         let episode = Trajectory::sample(&mdp, &policy, self.episode, seed, run.step)?;
         let path: Vec<(StateId, ActionId)> = episode.states.iter().copied().zip(episode.actions).collect();
         let (expert, context) = (problem.expert()?, problem.context(index));
-        let Some(at) = expert.first_mistake(run.step, context, &mdp, &path, own.tolerance)? else { return Ok(()) };
+        let tolerance = expert_tolerance(own.tolerance, problem)?;
+        let Some(at) = expert.first_mistake(run.step, context, &mdp, &path, tolerance)? else { return Ok(()) };
         let Some(&(state, _)) = path.get(at) else {
             return Err(Error::shape("mistake in an episode", format!("below {}", path.len()), at));
         };
@@ -176,7 +180,7 @@ impl State {
         roll_out.check(mdp.pairs())?;
         let shown = roll_out.discounted_features(&mdp, mdp.criterion().discount())?;
         let agent = evaluate::feature_expectations(&mdp.starting_in(state)?, &policy)?;
-        problem.add_difference(index, &agent, &shown, -1.0, &mut self.difference);
+        problem.data().add_difference(index, &agent, &shown, -1.0, &mut self.difference);
         self.collected += 1;
         self.mistakes += 1;
         if self.collected >= self.batch {
@@ -190,11 +194,11 @@ impl State {
     }
 }
 
-impl Algorithm for State {
-    type Settings = BatchEllipsoid;
+impl Learner for BatchEllipsoid {
+    type State = State;
 
-    fn start(own: &BatchEllipsoid, problem: &Problem<'_>, initial: Option<&[f64]>, _seed: u64) -> Result<Self> {
-        own.check()?;
+    fn start(&self, problem: &Problem<'_>, from: Start<'_>) -> Result<State> {
+        self.check()?;
         problem.expert()?;
         let criterion = problem.model().criterion();
         if matches!(criterion, Criterion::FiniteHorizon { .. } | Criterion::Average) {
@@ -204,19 +208,19 @@ impl Algorithm for State {
                 hint: "it compares roll-outs from the middle of an episode; use a discount",
             });
         }
-        let set = EllipsoidSet::around_the_box(start(problem, initial))?;
-        let (horizon, batch) = match (own.horizon, own.batch) {
+        let set = EllipsoidSet::around_the_box(start(problem, from.initial))?;
+        let (horizon, batch) = match (self.horizon, self.batch) {
             (Some(horizon), Some(batch)) => (horizon, batch),
             (horizon, batch) => {
-                let theorem = own.numbers(problem, &set)?;
+                let theorem = self.numbers(problem, &set)?;
                 (horizon.unwrap_or(theorem.horizon), batch.unwrap_or(theorem.batch))
             }
         };
-        Ok(Self {
+        Ok(State {
             set,
             horizon,
             batch,
-            episode: own.episode.unwrap_or(horizon),
+            episode: self.episode.unwrap_or(horizon),
             difference: vec![0.0; problem.n_parameters()],
             collected: 0,
             mistakes: 0,
@@ -225,59 +229,62 @@ impl Algorithm for State {
         })
     }
 
-    fn step(&mut self, own: &BatchEllipsoid, problem: &Problem<'_>, run: Run) -> Result<Step> {
+    fn step(&self, state: &mut State, problem: &Problem<'_>, run: Run) -> Result<Step> {
         // The centre must not move within a batch, so nothing is collected before it has arrived.
-        if self.return_to_box() {
-            self.play(own, problem, run)?;
+        if state.return_to_box() {
+            state.play(self, problem, run)?;
         }
-        Ok(Step { demonstrations: self.mistakes, log_volume: Some(self.set.log_volume()), ..Step::default() })
+        Ok(Step::from(Record {
+            demonstrations: state.mistakes,
+            log_volume: Some(state.set.log_volume()),
+            ..Record::default()
+        }))
     }
 
-    fn fits(&self, problem: &Problem<'_>) -> bool {
-        [self.set.centre(), &self.difference].iter().all(|list| list.len() == problem.n_parameters())
+    fn fits(&self, state: &State, problem: &Problem<'_>) -> bool {
+        [state.set.centre(), &state.difference].iter().all(|list| list.len() == problem.n_parameters())
     }
 
-    fn mapping(&self) -> Option<Vec<f64>> {
-        Some(self.set.centre().to_vec())
+    fn mapping(&self, state: &State) -> Option<Vec<f64>> {
+        Some(state.set.centre().to_vec())
     }
 
-    fn default_steps(_own: &BatchEllipsoid, problem: &Problem<'_>) -> u64 {
-        problem.len() as u64
+    fn default_steps(&self, problem: &Problem<'_>) -> Result<u64> {
+        Ok(problem.len() as u64)
     }
 
-    fn bound(&self, own: &BatchEllipsoid, problem: &Problem<'_>, _steps: u64) -> Result<(Option<f64>, String)> {
+    fn guarantee(&self, state: &State, problem: &Problem<'_>, _steps: u64) -> Result<(Option<f64>, Guarantee)> {
         if !matches!(problem.model().criterion(), Criterion::Discounted { .. }) {
-            return Ok((None, "the theorem is for the discounted criterion".into()));
+            return Ok((None, Guarantee::none("discounted_only")));
         }
-        let theorem = own.numbers(problem, &self.set)?;
-        if self.horizon < theorem.horizon || self.batch < theorem.batch {
-            let says = format!(
-                "nothing is proved for batches of {} roll-outs of {} transitions; the theorem needs {} of {}, and then \
-                 allows {:.0} cuts; there were {} mistakes and {} cuts",
-                self.batch,
-                self.horizon,
-                theorem.batch,
-                theorem.horizon,
-                theorem.cuts,
-                self.mistakes,
-                self.set.cuts()
-            );
-            return Ok((None, says));
+        let (theorem, cuts) = (self.numbers(problem, &state.set)?, state.set.cuts() as f64);
+        if state.horizon < theorem.horizon || state.batch < theorem.batch {
+            let guarantee = Guarantee::none("small_batches")
+                .with("batch", state.batch as f64)
+                .with("horizon", state.horizon as f64)
+                .with("theorem_batch", theorem.batch as f64)
+                .with("theorem_horizon", theorem.horizon as f64)
+                .with("most_cuts", theorem.cuts)
+                .with("mistakes", state.mistakes as f64)
+                .with("cuts", cuts);
+            return Ok((None, guarantee));
         }
-        let most = self.batch as f64 * theorem.cuts;
-        let kept = self.set.cuts() as f64 <= theorem.cuts;
-        let says = format!(
-            "with probability {} at most this many episodes with a mistake, and those of the batch at hand, if the \
-             expert of every round is optimal for a mapping with entries in [-1, 1] within {:.3e} of the same truth in each; \
-             there were {} mistakes and {} cuts ({} along coordinates) of {:.0}; the run {} the bound",
-            1.0 - own.failure_probability,
-            theorem.expert_radius,
-            self.mistakes,
-            self.set.cuts(),
-            self.box_cuts,
-            theorem.cuts,
-            if kept { "keeps" } else { "breaks" }
-        );
-        Ok((Some(most), says))
+        let guarantee = Guarantee::holds("mistakes")
+            .kept(cuts <= theorem.cuts)
+            .with("probability", 1.0 - self.failure_probability)
+            .with("expert_radius", theorem.expert_radius)
+            .with("mistakes", state.mistakes as f64)
+            .with("cuts", cuts)
+            .with("box_cuts", state.box_cuts as f64)
+            .with("most_cuts", theorem.cuts);
+        Ok((Some(state.batch as f64 * theorem.cuts), guarantee))
+    }
+
+    fn resolved_for(&self, problem: &Problem<'_>) -> Result<Self> {
+        Ok(Self { tolerance: Some(expert_tolerance(self.tolerance, problem)?), ..*self })
+    }
+
+    fn has_loss(&self) -> bool {
+        true
     }
 }

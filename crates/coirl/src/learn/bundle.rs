@@ -14,9 +14,11 @@
 //! programme in as many variables as there are cuts. The multipliers λ of its solution give a certified lower bound, the
 //! least of Σλ_j g_j·W over the set in closed form, and so the gap that is reported. Each step plans for all demonstrations.
 
-use super::chance::Advantage;
-use super::fit::{Algorithm, Run, Step};
+use super::advantage::Advantage;
+use super::guarantee::Guarantee;
+use super::learner::{Learner, Run, Start, Step};
 use super::problem::Problem;
+use super::record::Record;
 use crate::error::{Error, Result, check_not_negative, check_positive};
 use crate::optim::least_on_simplex;
 use crate::optim::{dot, norm};
@@ -53,7 +55,7 @@ const TOLERANCE: f64 = 1e-8;
 /// What the method keeps.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct State {
+pub struct State {
     /// Ḡ.
     reference: Vec<f64>,
     /// ‖Ḡ‖ and the standard error of that length, over demonstrations.
@@ -137,21 +139,21 @@ impl State {
     }
 }
 
-impl Algorithm for State {
-    type Settings = Bundle;
+impl Learner for Bundle {
+    type State = State;
 
-    fn start(own: &Bundle, problem: &Problem<'_>, initial: Option<&[f64]>, _seed: u64) -> Result<Self> {
-        if own.max_cuts < FEWEST_CUTS {
-            let value = own.max_cuts.to_string();
+    fn start(&self, problem: &Problem<'_>, from: Start<'_>) -> Result<State> {
+        if self.max_cuts < FEWEST_CUTS {
+            let value = self.max_cuts.to_string();
             return Err(Error::InvalidSetting { name: "max_cuts", value, reason: "expected at least 4" });
         }
-        check_positive("radius", own.radius)?;
-        if own.radius <= 1.0 {
-            let value = own.radius.to_string();
+        check_positive("radius", self.radius)?;
+        if self.radius <= 1.0 {
+            let value = self.radius.to_string();
             return Err(Error::InvalidSetting { name: "radius", value, reason: "expected a number above 1" });
         }
-        check_positive("relative gap", own.relative_gap)?;
-        check_not_negative("caution", own.caution)?;
+        check_positive("relative gap", self.relative_gap)?;
+        check_not_negative("caution", self.caution)?;
         let Advantage { mean: reference, size: reference_size, noise: reference_noise } = Advantage::of(problem)?;
         if reference_size <= f64::EPSILON * problem.entry_bound()? {
             return Err(Error::InvalidSetting {
@@ -161,12 +163,12 @@ impl Algorithm for State {
             });
         }
         let shortest = |g: &f64| g / (reference_size * reference_size);
-        let given = initial.filter(|w| dot(w, &reference) > 1e-3 * norm(w) * reference_size);
+        let given = from.initial.filter(|w| dot(w, &reference) > 1e-3 * norm(w) * reference_size);
         let centre = match given {
             Some(w) => w.iter().map(|x| x / dot(w, &reference)).collect(),
             None => reference.iter().map(shortest).collect(),
         };
-        Ok(Self {
+        Ok(State {
             reference,
             reference_size,
             reference_noise,
@@ -180,98 +182,95 @@ impl Algorithm for State {
         })
     }
 
-    fn step(&mut self, own: &Bundle, problem: &Problem<'_>, _run: Run) -> Result<Step> {
-        let all = problem.all();
+    fn step(&self, state: &mut State, problem: &Problem<'_>, _run: Run) -> Result<Step> {
+        let all = problem.data().all();
         let report = |state: &State, loss: f64, length: f64, finished: bool| Step {
-            batch_loss: Some(loss),
-            step_size: Some(length),
-            demonstrations: all.len() as u64,
-            gap: state.gap(),
+            record: Record {
+                batch_loss: Some(loss),
+                step_size: Some(length),
+                demonstrations: all.len() as u64,
+                gap: state.gap(),
+                ..Record::default()
+            },
             finished,
-            ..Step::default()
         };
-        let Some(centre_loss) = self.centre_loss else {
-            let loss = problem.loss(&self.centre, &all)?;
-            let (value, cut) = self.cautious(own, &self.centre, loss.subgradient);
+        let Some(centre_loss) = state.centre_loss else {
+            let loss = problem.loss(&state.centre, &all)?;
+            let (value, cut) = state.cautious(self, &state.centre, loss.subgradient);
             let mut flat = cut.clone();
-            self.flatten(&mut flat);
+            state.flatten(&mut flat);
             let slope = norm(&flat);
             // The first candidate is about as far from the centre as that is from the origin.
-            self.proximity = if slope > 0.0 { norm(&self.centre) / slope } else { 1.0 };
-            self.centre_loss = Some(value);
-            self.first_loss = value + 1.0;
-            self.lower_bound = self.least(&cut, own).max(-1.0);
-            self.cuts.push(cut);
-            return Ok(report(self, loss.value, 0.0, slope == 0.0));
+            state.proximity = if slope > 0.0 { norm(&state.centre) / slope } else { 1.0 };
+            state.centre_loss = Some(value);
+            state.first_loss = value + 1.0;
+            state.lower_bound = state.least(&cut, self).max(-1.0);
+            state.cuts.push(cut);
+            return Ok(report(state, loss.value, 0.0, slope == 0.0));
         };
-        let Some(multipliers) = self.multipliers()? else {
+        let Some(multipliers) = state.multipliers()? else {
             // The programme is at the end of its digits; the gap says how far that is from the least.
-            return Ok(report(self, centre_loss, 0.0, true));
+            return Ok(report(state, centre_loss, 0.0, true));
         };
-        let aggregate = self.aggregate(&multipliers);
-        self.lower_bound = self.lower_bound.max(self.least(&aggregate, own));
+        let aggregate = state.aggregate(&multipliers);
+        state.lower_bound = state.lower_bound.max(state.least(&aggregate, self));
         let mut direction = aggregate;
-        self.flatten(&mut direction);
-        let largest = own.radius / self.reference_size;
-        let mut length = self.proximity;
+        state.flatten(&mut direction);
+        let largest = self.radius / state.reference_size;
+        let mut length = state.proximity;
         let candidate = loop {
-            let w: Vec<f64> = self.centre.iter().zip(&direction).map(|(x, g)| x - length * g).collect();
+            let w: Vec<f64> = state.centre.iter().zip(&direction).map(|(x, g)| x - length * g).collect();
             // Negated, so that what is no number ends it too.
-            if norm(&w) <= largest || !(length > f64::EPSILON * self.proximity) {
+            if norm(&w) <= largest || !(length > f64::EPSILON * state.proximity) {
                 break w;
             }
             length *= 0.5;
         };
-        let model = self.cuts.iter().map(|cut| dot(cut, &candidate)).fold(f64::NEG_INFINITY, f64::max);
+        let model = state.cuts.iter().map(|cut| dot(cut, &candidate)).fold(f64::NEG_INFINITY, f64::max);
         let loss = problem.loss(&candidate, &all)?;
-        let (value, cut) = self.cautious(own, &candidate, loss.subgradient);
+        let (value, cut) = state.cautious(self, &candidate, loss.subgradient);
         let promised = centre_loss - model;
-        self.add_cut(cut, &multipliers, own.max_cuts);
+        state.add_cut(cut, &multipliers, self.max_cuts);
         if value <= centre_loss - SERIOUS * promised && promised > 0.0 {
             if value <= centre_loss - 0.5 * promised {
-                self.proximity *= 2.0;
+                state.proximity *= 2.0;
             }
-            self.centre = candidate;
-            self.centre_loss = Some(value);
-            self.waiting = 0;
+            state.centre = candidate;
+            state.centre_loss = Some(value);
+            state.waiting = 0;
         } else {
-            self.waiting += 1;
-            if self.waiting.is_multiple_of(PATIENCE) {
-                self.proximity *= 0.5;
+            state.waiting += 1;
+            if state.waiting.is_multiple_of(PATIENCE) {
+                state.proximity *= 0.5;
             }
         }
-        let gap = self.centre_loss.unwrap_or(value) - self.lower_bound;
+        let gap = state.centre_loss.unwrap_or(value) - state.lower_bound;
         // On the set the loss is at least −1: what can be gained is measured from there.
         let finished =
-            gap <= own.relative_gap * self.first_loss.max(f64::MIN_POSITIVE) || length * norm(&direction) == 0.0;
-        Ok(report(self, loss.value, length, finished))
+            gap <= self.relative_gap * state.first_loss.max(f64::MIN_POSITIVE) || length * norm(&direction) == 0.0;
+        Ok(report(state, loss.value, length, finished))
     }
 
-    fn fits(&self, problem: &Problem<'_>) -> bool {
+    fn fits(&self, state: &State, problem: &Problem<'_>) -> bool {
         let n = problem.n_parameters();
-        [&self.reference, &self.centre].into_iter().chain(&self.cuts).all(|list| list.len() == n)
+        [&state.reference, &state.centre].into_iter().chain(&state.cuts).all(|list| list.len() == n)
     }
 
-    fn mapping(&self) -> Option<Vec<f64>> {
-        let size = norm(&self.centre);
-        Some(self.centre.iter().map(|w| w / size).collect())
+    fn mapping(&self, state: &State) -> Option<Vec<f64>> {
+        let size = norm(&state.centre);
+        Some(state.centre.iter().map(|w| w / size).collect())
     }
 
-    fn default_steps(_own: &Bundle, _problem: &Problem<'_>) -> u64 {
-        300
+    fn default_steps(&self, _problem: &Problem<'_>) -> Result<u64> {
+        Ok(300)
     }
 
-    fn bound(&self, _own: &Bundle, _problem: &Problem<'_>, _steps: u64) -> Result<(Option<f64>, String)> {
-        let signal = self.reference_size / self.reference_noise.max(f64::MIN_POSITIVE);
-        let mut says = format!(
-            "the gap is to the least of Loss(W) + k|W| among mappings under which the experts beat chance by one; \
-             |G| = {:.4} +- {:.4}",
-            self.reference_size, self.reference_noise
-        );
-        if signal < 2.0 {
-            says +=
-                ": within its own noise of zero, so the normalisation, and with it the result, is not to be trusted";
-        }
-        Ok((self.gap(), says))
+    fn guarantee(&self, state: &State, _problem: &Problem<'_>, _steps: u64) -> Result<(Option<f64>, Guarantee)> {
+        let figures = Guarantee::holds("least_cautious_loss").with("advantage", state.reference_size);
+        Ok((state.gap(), figures.with("noise", state.reference_noise)))
+    }
+
+    fn has_loss(&self) -> bool {
+        true
     }
 }

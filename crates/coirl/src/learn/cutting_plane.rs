@@ -14,8 +14,10 @@
 //! With exact demonstrations of a linear mapping, W* is never cut off. Every demonstration of an agent that is worse
 //! than the expert removes the centre of what is left; no bound on their number is claimed.
 
-use super::fit::{Algorithm, Run, Step};
+use super::guarantee::Guarantee;
+use super::learner::{Learner, Run, Start, Step};
 use super::problem::Problem;
+use super::record::Record;
 use super::settings::check_count;
 use crate::demos::Answer;
 use crate::error::Result;
@@ -47,9 +49,9 @@ impl Default for CuttingPlane {
 /// What the method keeps.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct State {
+pub struct State {
     iterate: Vec<f64>,
-    kept: Demonstrations,
+    kept: Shown,
     /// Of unit length.
     cuts: Vec<Vec<f64>>,
     /// Differences no longer than this are rounding errors: agent and expert act alike.
@@ -66,12 +68,12 @@ pub(super) struct State {
 /// The demonstrations an expert has given, in the order given.
 #[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Demonstrations {
+pub(super) struct Shown {
     pub(super) indices: Vec<usize>,
     pub(super) expectations: Vec<Vec<f64>>,
 }
 
-impl Demonstrations {
+impl Shown {
     /// Keeps one; the same context's earlier one gives way.
     pub(super) fn keep(&mut self, index: usize, expectations: Vec<f64>) {
         match self.indices.iter().position(|&i| i == index) {
@@ -97,7 +99,7 @@ impl Demonstrations {
     /// c ⊙ (μ − μ*) for the agent's μ in the context of demonstration `at`.
     pub(super) fn difference(&self, problem: &Problem<'_>, at: usize, agent: &[f64]) -> Vec<f64> {
         let mut difference = vec![0.0; problem.n_parameters()];
-        problem.add_difference(self.indices[at], agent, &self.expectations[at], 1.0, &mut difference);
+        problem.data().add_difference(self.indices[at], agent, &self.expectations[at], 1.0, &mut difference);
         difference
     }
 }
@@ -149,10 +151,10 @@ impl State {
 
     /// Plans for all demonstrations at W and adds the cuts W does not satisfy; true if there were new ones.
     fn replay(&mut self, problem: &Problem<'_>) -> Result<bool> {
-        let agents = problem.respond(&self.iterate, &self.kept.indices)?;
+        let agents = problem.best_responses(&self.iterate, &self.kept.indices)?;
         let mut any = false;
         for (at, agent) in agents.iter().enumerate() {
-            let difference = self.kept.difference(problem, at, agent);
+            let difference = self.kept.difference(problem, at, &agent.feature_expectations);
             // Equality, where W cannot tell the agent from the demonstration, counts: the demonstration was chosen.
             if dot(&self.iterate, &difference) >= 0.0 {
                 any |= self.cut(difference);
@@ -162,17 +164,17 @@ impl State {
     }
 }
 
-impl Algorithm for State {
-    type Settings = CuttingPlane;
+impl Learner for CuttingPlane {
+    type State = State;
 
-    fn start(own: &CuttingPlane, problem: &Problem<'_>, initial: Option<&[f64]>, _seed: u64) -> Result<Self> {
-        check_count("max_rounds", own.max_rounds)?;
-        check_count("max_cuts", own.max_cuts)?;
-        let mut iterate = initial.map_or_else(|| vec![1.0; problem.n_parameters()], <[f64]>::to_vec);
+    fn start(&self, problem: &Problem<'_>, from: Start<'_>) -> Result<State> {
+        check_count("max_rounds", self.max_rounds)?;
+        check_count("max_cuts", self.max_cuts)?;
+        let mut iterate = from.initial.map_or_else(|| vec![1.0; problem.n_parameters()], <[f64]>::to_vec);
         normalise(&mut iterate);
-        Ok(Self {
+        Ok(State {
             iterate,
-            kept: Demonstrations::default(),
+            kept: Shown::default(),
             cuts: Vec::new(),
             shortest: shortest_difference(problem)?,
             violated: 0,
@@ -182,68 +184,63 @@ impl Algorithm for State {
         })
     }
 
-    fn step(&mut self, own: &CuttingPlane, problem: &Problem<'_>, run: Run) -> Result<Step> {
+    fn step(&self, state: &mut State, problem: &Problem<'_>, run: Run) -> Result<Step> {
         let index = run.context(problem);
-        let (_, agent) = problem.act(&self.iterate, index)?;
+        let agent = problem.best_response(&state.iterate, index)?.feature_expectations;
         let mut batch_loss = None;
         if let Answer::Demonstration(expert) = problem.ask(index, &agent)? {
-            self.kept.keep(index, expert);
-            let at = self.kept.indices.iter().position(|&i| i == index).unwrap_or_default();
-            let difference = self.kept.difference(problem, at, &agent);
-            let size = norm(&self.iterate);
-            batch_loss = (size > 0.0).then(|| dot(&self.iterate, &difference) / size);
-            if self.cut(difference) {
-                self.centre(own);
+            state.kept.keep(index, expert);
+            let at = state.kept.indices.iter().position(|&i| i == index).unwrap_or_default();
+            let difference = state.kept.difference(problem, at, &agent);
+            let size = norm(&state.iterate);
+            batch_loss = (size > 0.0).then(|| dot(&state.iterate, &difference) / size);
+            if state.cut(difference) {
+                state.centre(self);
             }
             let mut rounds = 0;
-            while own.replay && self.replay(problem)? {
-                self.centre(own);
+            while self.replay && state.replay(problem)? {
+                state.centre(self);
                 rounds += 1;
                 // No centre satisfies cuts that contradict each other; more rounds would only add to them.
-                if rounds == own.max_rounds || self.violated > 0 {
-                    self.unfinished += 1;
+                if rounds == self.max_rounds || state.violated > 0 {
+                    state.unfinished += 1;
                     break;
                 }
             }
         }
-        Ok(Step {
+        Ok(Step::from(Record {
             batch_loss,
-            demonstrations: self.kept.len() as u64,
-            violation: Some(self.violation),
-            ..Step::default()
-        })
+            demonstrations: state.kept.len() as u64,
+            violation: Some(state.violation),
+            ..Record::default()
+        }))
     }
 
-    fn fits(&self, problem: &Problem<'_>) -> bool {
+    fn fits(&self, state: &State, problem: &Problem<'_>) -> bool {
         let n = problem.n_parameters();
-        self.kept.fit(problem) && std::iter::once(&self.iterate).chain(&self.cuts).all(|list| list.len() == n)
+        state.kept.fit(problem) && std::iter::once(&state.iterate).chain(&state.cuts).all(|list| list.len() == n)
     }
 
-    fn mapping(&self) -> Option<Vec<f64>> {
-        Some(self.iterate.clone())
+    fn mapping(&self, state: &State) -> Option<Vec<f64>> {
+        Some(state.iterate.clone())
     }
 
-    fn default_steps(_own: &CuttingPlane, problem: &Problem<'_>) -> u64 {
-        problem.len() as u64
+    fn default_steps(&self, problem: &Problem<'_>) -> Result<u64> {
+        Ok(problem.len() as u64)
     }
 
-    fn bound(&self, _own: &CuttingPlane, _problem: &Problem<'_>, _steps: u64) -> Result<(Option<f64>, String)> {
-        let kept = format!("no bound is printed; {} cuts from {} demonstrations", self.cuts.len(), self.kept.len());
-        let mut says = if self.violated == 0 {
-            format!("{kept}, all satisfied by the mapping")
-        } else {
-            format!(
-                "{kept} contradict each other: the mapping fails {} of them, the worst by {:.3e} \
-                 (per unit length of mapping and cut)",
-                self.violated, self.violation
-            )
-        };
-        if self.forgotten > 0 {
-            says += &format!("; {} more were forgotten and may be violated", self.forgotten);
-        }
-        if self.unfinished > 0 {
-            says += &format!("; after {} questions replay ended with cuts possibly left to add", self.unfinished);
-        }
-        Ok((None, says))
+    fn guarantee(&self, state: &State, _problem: &Problem<'_>, _steps: u64) -> Result<(Option<f64>, Guarantee)> {
+        let guarantee = Guarantee::none("cuts")
+            .with("cuts", state.cuts.len() as f64)
+            .with("demonstrations", state.kept.len() as f64)
+            .with_count("violated", state.violated as u64)
+            .with_count("forgotten", state.forgotten)
+            .with_count("unfinished", state.unfinished);
+        let violated = state.violated > 0;
+        Ok((None, if violated { guarantee.with("violation", state.violation) } else { guarantee }))
+    }
+
+    fn has_loss(&self) -> bool {
+        true
     }
 }

@@ -12,43 +12,56 @@
 //! 1] and contexts on the simplex) and the ball of the start has radius √dk (another start has a larger ball, and its
 //! radius in the place of √dk). A context costs a plan and what the expert needs; a cut O((dk)²).
 
-use super::fit::{Algorithm, Run, Step};
+use super::guarantee::Guarantee;
+use super::learner::{Learner, Run, Start, Step};
 use super::problem::Problem;
+use super::record::Record;
 use crate::demos::Answer;
 use crate::error::{Result, check_positive};
 use crate::optim::dot;
 use crate::optim::{EllipsoidSet, cuts_to_shrink, log_unit_ball};
 
 /// Settings of the ellipsoid method.
-#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Ellipsoid {
     /// ε on the value as it stands (the published 1e-3 on the driving value scaled by (1 − γ)/k is 0.03). It is used
-    /// for the theorem's count only: what is good enough the expert decides, and should decide by the same number.
-    pub tolerance: f64,
+    /// for the theorem's count only: what is good enough the expert decides, and should decide by the same number. Defaults to a thousandth
+    /// of the largest value there can be.
+    pub tolerance: Option<f64>,
 }
 
-impl Default for Ellipsoid {
-    fn default() -> Self {
-        Self { tolerance: 0.03 }
+/// How much of the largest value an agent may miss before an expert objects, by default.
+const RELATIVE_TOLERANCE: f64 = 1e-3;
+
+/// ε: what was set, or a thousandth of the largest value there can be.
+pub(super) fn expert_tolerance(set: Option<f64>, problem: &Problem<'_>) -> Result<f64> {
+    let tolerance = set.map_or_else(|| Ok(RELATIVE_TOLERANCE * problem.sum_bound()?), Ok)?;
+    // Where nothing can be gained, nothing can be missed either.
+    if set.is_none() && tolerance == 0.0 {
+        return Ok(RELATIVE_TOLERANCE);
     }
+    check_positive("tolerance", tolerance)?;
+    Ok(tolerance)
 }
 
 impl Ellipsoid {
     /// The theorem's number of demonstrations, from the start that the settings of the run name.
     pub fn most_demonstrations(&self, problem: &Problem<'_>, initial: Option<&[f64]>) -> Result<f64> {
-        check_positive("tolerance", self.tolerance)?;
-        let set = EllipsoidSet::around_the_box(start(problem, initial))?;
-        self.count(problem, &set)
+        self.count(problem, &EllipsoidSet::around_the_box(start(problem, initial))?)
+    }
+
+    fn expert_tolerance(&self, problem: &Problem<'_>) -> Result<f64> {
+        expert_tolerance(self.tolerance, problem)
     }
 
     fn count(&self, problem: &Problem<'_>, set: &EllipsoidSet) -> Result<f64> {
-        let ratio = 4.0 * problem.sum_bound()? * set.start_radius() / self.tolerance;
+        let ratio = 4.0 * problem.sum_bound()? * set.start_radius() / self.expert_tolerance(problem)?;
         Ok(cuts_to_shrink(problem.n_parameters(), ratio))
     }
 }
 
-/// W₁: zero where nothing is said.
+/// W₁: zero by default.
 pub(super) fn start(problem: &Problem<'_>, initial: Option<&[f64]>) -> Vec<f64> {
     initial.map_or_else(|| vec![0.0; problem.n_parameters()], <[f64]>::to_vec)
 }
@@ -56,79 +69,76 @@ pub(super) fn start(problem: &Problem<'_>, initial: Option<&[f64]>) -> Vec<f64> 
 /// What the method keeps.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct State {
+pub struct State {
     set: EllipsoidSet,
     /// Demonstrations that left nothing to cut.
     without_cut: u64,
 }
 
-impl Algorithm for State {
-    type Settings = Ellipsoid;
+impl Learner for Ellipsoid {
+    type State = State;
 
-    fn start(own: &Ellipsoid, problem: &Problem<'_>, initial: Option<&[f64]>, _seed: u64) -> Result<Self> {
-        check_positive("tolerance", own.tolerance)?;
-        Ok(Self { set: EllipsoidSet::around_the_box(start(problem, initial))?, without_cut: 0 })
+    fn start(&self, problem: &Problem<'_>, from: Start<'_>) -> Result<State> {
+        self.expert_tolerance(problem)?;
+        Ok(State { set: EllipsoidSet::around_the_box(start(problem, from.initial))?, without_cut: 0 })
     }
 
-    fn step(&mut self, _own: &Ellipsoid, problem: &Problem<'_>, run: Run) -> Result<Step> {
+    fn step(&self, state: &mut State, problem: &Problem<'_>, run: Run) -> Result<Step> {
         let index = run.context(problem);
-        let (_, agent) = problem.act(self.set.centre(), index)?;
+        let agent = problem.best_response(state.set.centre(), index)?.feature_expectations;
         let mut batch_loss = None;
         if let Answer::Demonstration(expert) = problem.ask(index, &agent)? {
             let mut normal = vec![0.0; problem.n_parameters()];
-            problem.add_difference(index, &agent, &expert, -1.0, &mut normal);
-            batch_loss = Some(-dot(self.set.centre(), &normal));
-            if !self.set.cut(&normal) {
-                self.without_cut += 1;
+            problem.data().add_difference(index, &agent, &expert, -1.0, &mut normal);
+            batch_loss = Some(-dot(state.set.centre(), &normal));
+            if !state.set.cut(&normal) {
+                state.without_cut += 1;
             }
         }
-        Ok(Step {
+        Ok(Step::from(Record {
             batch_loss,
-            demonstrations: self.set.cuts(),
-            log_volume: Some(self.set.log_volume()),
-            ..Step::default()
-        })
+            demonstrations: state.set.cuts(),
+            log_volume: Some(state.set.log_volume()),
+            ..Record::default()
+        }))
     }
 
-    fn fits(&self, problem: &Problem<'_>) -> bool {
-        self.set.centre().len() == problem.n_parameters()
+    fn fits(&self, state: &State, problem: &Problem<'_>) -> bool {
+        state.set.centre().len() == problem.n_parameters()
     }
 
-    fn mapping(&self) -> Option<Vec<f64>> {
-        Some(self.set.centre().to_vec())
+    fn mapping(&self, state: &State) -> Option<Vec<f64>> {
+        Some(state.set.centre().to_vec())
     }
 
-    fn default_steps(_own: &Ellipsoid, problem: &Problem<'_>) -> u64 {
-        problem.len() as u64
+    fn default_steps(&self, problem: &Problem<'_>) -> Result<u64> {
+        Ok(problem.len() as u64)
     }
 
-    fn bound(&self, own: &Ellipsoid, problem: &Problem<'_>, _steps: u64) -> Result<(Option<f64>, String)> {
+    fn guarantee(&self, state: &State, problem: &Problem<'_>, _steps: u64) -> Result<(Option<f64>, Guarantee)> {
         if !problem.has_expert() {
-            let reason = "the demonstrations were recorded: they come whenever the agent acts differently, not when it \
-                          is worse by the tolerance, and no number of them is proved";
-            return Ok((None, reason.into()));
+            return Ok((None, Guarantee::none("recorded_expert")));
         }
-        let n = problem.n_parameters();
-        let most = own.count(problem, &self.set)?;
+        let (n, tolerance, set) = (problem.n_parameters(), self.expert_tolerance(problem)?, &state.set);
+        let most = self.count(problem, set)?;
         // W* keeps a ball of radius ε/(4S) around a point of the box inside.
-        let floor = log_unit_ball(n) + n as f64 * (own.tolerance / (4.0 * problem.sum_bound()?)).ln();
-        let kept = self.set.cuts() == 0 || (self.set.cuts() as f64 <= most && self.set.log_volume() >= floor);
-        let mut says = format!(
-            "at most this many demonstrations, from an expert who is optimal for one mapping with entries in [-1, 1], \
-             shows exact feature expectations, and only where the agent is worse by more than {}; there were {}",
-            own.tolerance,
-            self.set.cuts() + self.without_cut
-        );
-        let fall = self.set.start_log_volume() - self.set.log_volume();
-        says += &format!("; the log-volume fell by {fall:.3}, by the lemma at least {:.3}", self.set.least_fall());
-        says += if kept {
-            "; the run keeps the bound"
-        } else {
-            "; the run breaks the bound: this expert is not such a one"
-        };
-        if self.without_cut > 0 {
-            says += &format!("; {} demonstrations left nothing to cut", self.without_cut);
-        }
-        Ok((Some(most), says))
+        let floor = log_unit_ball(n) + n as f64 * (tolerance / (4.0 * problem.sum_bound()?)).ln();
+        let kept = set.cuts() == 0 || (set.cuts() as f64 <= most && set.log_volume() >= floor);
+        let guarantee = Guarantee::holds("demonstrations")
+            .kept(kept)
+            .with("tolerance", tolerance)
+            .with("demonstrations", (set.cuts() + state.without_cut) as f64)
+            .with("fall", set.start_log_volume() - set.log_volume())
+            .with("least_fall", set.least_fall())
+            .with_count("without_cut", state.without_cut);
+        Ok((Some(most), guarantee))
+    }
+
+    fn resolved_for(&self, problem: &Problem<'_>) -> Result<Self> {
+        Ok(Self { tolerance: Some(self.expert_tolerance(problem)?) })
+    }
+
+    fn has_loss(&self) -> bool {
+        true
     }
 }

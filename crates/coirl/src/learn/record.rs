@@ -1,8 +1,9 @@
 //! What a run tells while it goes on, and what it leaves behind.
 
+use super::guarantee::{GameValue, Guarantee};
 use super::settings::Settings;
 use crate::agent::Agent;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::json::{unbounded, unbounded_where_present};
 use crate::mapping::LinearMapping;
 use crate::model::Names;
@@ -59,6 +60,35 @@ pub struct Record {
     pub score: Option<Score>,
 }
 
+impl Record {
+    /// Refuses to go on with what is no number.
+    pub(super) fn check(&self) -> Result<()> {
+        let told = [
+            ("loss", self.loss),
+            ("loss of the batch", self.batch_loss),
+            ("length of the step", self.step_size),
+            ("gap", self.gap),
+            ("distance", self.distance),
+            ("log-volume", self.log_volume),
+            ("regret", self.regret),
+            ("violation", self.violation),
+            ("log-likelihood", self.log_likelihood),
+            ("accuracy", self.training_accuracy),
+            ("validation loss", self.validation_loss),
+            ("validation accuracy", self.validation_accuracy),
+        ];
+        check_numbers(self.step, &told)
+    }
+}
+
+/// Refuses what is no number, by the name that it has for people.
+pub(super) fn check_numbers(step: u64, told: &[(&'static str, Option<f64>)]) -> Result<()> {
+    match told.iter().find_map(|&(what, value)| value.filter(|x| !x.is_finite()).map(|value| (what, value))) {
+        Some((what, value)) => Err(Error::Diverged { step, what, value }),
+        None => Ok(()),
+    }
+}
+
 /// Why a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -79,6 +109,7 @@ pub enum Status {
 
 /// What is known about the result of a run.
 #[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+#[must_use]
 pub struct RunCertificate {
     /// Loss(W)/‖W‖₂ of the returned mapping on all demonstrations.
     pub loss: Option<f64>,
@@ -88,8 +119,9 @@ pub struct RunCertificate {
     pub unnormalised_loss: Option<f64>,
     /// The theorem's bound on that, or on the number of mistakes.
     pub bound: Option<f64>,
-    /// What the bound is about and whether its assumptions hold in this run.
-    pub bound_says: String,
+    /// What the bound is about and whether its assumptions hold in this run; why there is none, where there is none.
+    #[serde(default)]
+    pub guarantee: Guarantee,
     /// How far the loss, or the value of the game, can be from the best possible, where the method knows.
     pub gap: Option<f64>,
     /// ‖μ_E − μ̄‖₂, for methods that match feature expectations.
@@ -103,21 +135,10 @@ pub struct RunCertificate {
     pub bias_bound: f64,
 }
 
-/// max over agents, min over rewards w of w·(μ̄ − μ_E): what an agent can be sure to gain over the expert, whatever the reward.
-#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct GameValue {
-    /// What the returned agent is sure of; the value is at least this.
-    pub lower: f64,
-    /// What some reward denies to every agent; the value is at most this.
-    pub upper: f64,
-    /// Which rewards there are, and what the value says.
-    pub says: String,
-}
-
 /// The result of a run: all later steps need only this.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Fitted {
+#[must_use]
+pub struct Fitted<M> {
     /// How to act.
     pub agent: Agent,
     /// Why the run ended.
@@ -127,7 +148,7 @@ pub struct Fitted {
     /// One record per recorded step.
     pub history: Vec<Record>,
     /// Settings as they were resolved.
-    pub settings: Settings,
+    pub settings: Settings<M>,
     /// What the parts of the model are called.
     pub names: Names,
     /// SHA-256 of model and demonstrations.
@@ -140,7 +161,7 @@ pub struct Fitted {
     pub steps: u64,
 }
 
-impl Fitted {
+impl<M> Fitted<M> {
     /// f, for methods that learn a reward.
     pub fn mapping(&self) -> Result<&LinearMapping> {
         self.agent.mapping()
@@ -149,12 +170,12 @@ impl Fitted {
 
 /// Everything needed to go on from where a run stopped.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Checkpoint {
+#[serde(deny_unknown_fields, bound(deserialize = "M: Default + serde::Deserialize<'de>"))]
+pub struct Checkpoint<M> {
     /// Version of this format.
     pub version: u32,
     /// Settings of the run.
-    pub settings: Settings,
+    pub settings: Settings<M>,
     /// SHA-256 of model and demonstrations.
     pub digest: String,
     /// Steps taken.
@@ -187,7 +208,7 @@ pub struct Patience {
 /// The run as it stands, for recorders that want more than the record.
 pub struct Snapshot<'s> {
     pub(super) agent: &'s dyn Fn() -> Result<Agent>,
-    pub(super) checkpoint: &'s dyn Fn() -> Result<Checkpoint>,
+    pub(super) checkpoint: &'s dyn Fn() -> Result<serde_json::Value>,
 }
 
 impl Snapshot<'_> {
@@ -197,8 +218,9 @@ impl Snapshot<'_> {
     }
 
     /// What is needed to go on from here.
-    pub fn checkpoint(&self) -> Result<Checkpoint> {
-        (self.checkpoint)()
+    pub fn checkpoint<M: Default + serde::de::DeserializeOwned>(&self) -> Result<Checkpoint<M>> {
+        let damaged = |error: serde_json::Error| Error::Checkpoint { reason: error.to_string() };
+        serde_json::from_value((self.checkpoint)()?).map_err(damaged)
     }
 }
 

@@ -12,9 +12,11 @@
 //! The sphere is not convex and neither has a guarantee. An epoch costs up to two plans per demonstration, one after
 //! the other; an iteration of ES one block of plans.
 
-use super::cutting_plane::{Demonstrations, shortest_difference};
-use super::fit::{Algorithm, Run, Step};
+use super::cutting_plane::{Shown, shortest_difference};
+use super::guarantee::Guarantee;
+use super::learner::{Learner, Run, Start, Step};
 use super::problem::Problem;
+use super::record::Record;
 use super::settings::check_count;
 use crate::demos::Answer;
 use crate::error::{Result, check_finite, check_positive, check_room};
@@ -73,7 +75,7 @@ impl Default for ReplayedEvolution {
 #[serde(deny_unknown_fields)]
 struct Kept {
     iterate: Vec<f64>,
-    demonstrations: Demonstrations,
+    demonstrations: Shown,
 }
 
 impl Kept {
@@ -85,7 +87,7 @@ impl Kept {
         };
         let mut iterate = initial.map_or_else(random, <[f64]>::to_vec);
         normalise(&mut iterate);
-        Self { iterate, demonstrations: Demonstrations::default() }
+        Self { iterate, demonstrations: Shown::default() }
     }
 
     fn fits(&self, problem: &Problem<'_>) -> bool {
@@ -95,23 +97,28 @@ impl Kept {
     /// Asks about the context of a step. The loss of W there, where the answer is a demonstration.
     fn ask(&mut self, problem: &Problem<'_>, run: Run) -> Result<Option<f64>> {
         let index = run.context(problem);
-        let (_, agent) = problem.act(&self.iterate, index)?;
+        let agent = problem.best_response(&self.iterate, index)?.feature_expectations;
         let Answer::Demonstration(expert) = problem.ask(index, &agent)? else { return Ok(None) };
         let mut difference = vec![0.0; problem.n_parameters()];
-        problem.add_difference(index, &agent, &expert, 1.0, &mut difference);
+        problem.data().add_difference(index, &agent, &expert, 1.0, &mut difference);
         self.demonstrations.keep(index, expert);
         Ok(Some(dot(&self.iterate, &difference)))
     }
 
     fn report(&self, batch_loss: Option<f64>, step_size: Option<f64>) -> Step {
-        Step { batch_loss, step_size, demonstrations: self.demonstrations.len() as u64, ..Step::default() }
+        Step::from(Record {
+            batch_loss,
+            step_size,
+            demonstrations: self.demonstrations.len() as u64,
+            ..Record::default()
+        })
     }
 }
 
 /// State of [`ReplayedDescent`].
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Descent {
+pub struct Descent {
     kept: Kept,
     /// Demonstrations that arrived, repeated contexts included.
     arrivals: u32,
@@ -126,7 +133,7 @@ impl Descent {
         let mut any = false;
         for (at, &index) in demonstrations.indices.iter().enumerate() {
             let difference_at = |w: &[f64]| -> Result<Vec<f64>> {
-                Ok(demonstrations.difference(problem, at, &problem.act(w, index)?.1))
+                Ok(demonstrations.difference(problem, at, &problem.best_response(w, index)?.feature_expectations))
             };
             let g = difference_at(iterate)?;
             let size = norm_inf(&g);
@@ -144,56 +151,64 @@ impl Descent {
     }
 }
 
-impl Algorithm for Descent {
-    type Settings = ReplayedDescent;
+impl Learner for ReplayedDescent {
+    type State = Descent;
 
-    fn start(own: &ReplayedDescent, problem: &Problem<'_>, initial: Option<&[f64]>, seed: u64) -> Result<Self> {
-        check_positive("initial step", own.initial_step)?;
-        check_positive("step decay", own.decay)?;
-        check_positive("outer decay", own.outer_decay)?;
-        check_count("epochs", own.epochs)?;
-        check_room("epochs", &[own.epochs])?;
-        Ok(Self { kept: Kept::start(problem, initial, seed), arrivals: 0, shortest: shortest_difference(problem)? })
+    fn start(&self, problem: &Problem<'_>, from: Start<'_>) -> Result<Descent> {
+        check_positive("from.initial step", self.initial_step)?;
+        check_positive("step decay", self.decay)?;
+        check_positive("outer decay", self.outer_decay)?;
+        check_count("epochs", self.epochs)?;
+        check_room("epochs", &[self.epochs])?;
+        Ok(Descent {
+            kept: Kept::start(problem, from.initial, from.seed),
+            arrivals: 0,
+            shortest: shortest_difference(problem)?,
+        })
     }
 
-    fn step(&mut self, own: &ReplayedDescent, problem: &Problem<'_>, run: Run) -> Result<Step> {
-        let batch_loss = self.kept.ask(problem, run)?;
+    fn step(&self, state: &mut Descent, problem: &Problem<'_>, run: Run) -> Result<Step> {
+        let batch_loss = state.kept.ask(problem, run)?;
         let mut step_size = None;
         if batch_loss.is_some() {
-            let mut step = own.initial_step * own.outer_decay.powf(f64::from(self.arrivals));
-            self.arrivals = self.arrivals.saturating_add(1);
+            let mut step = self.initial_step * self.outer_decay.powf(f64::from(state.arrivals));
+            state.arrivals = state.arrivals.saturating_add(1);
             step_size = Some(step);
-            for _ in 0..own.epochs {
-                if !self.pass(problem, step)? {
+            for _ in 0..self.epochs {
+                if !state.pass(problem, step)? {
                     break;
                 }
-                step *= own.decay;
+                step *= self.decay;
             }
         }
-        Ok(self.kept.report(batch_loss, step_size))
+        Ok(state.kept.report(batch_loss, step_size))
     }
 
-    fn fits(&self, problem: &Problem<'_>) -> bool {
-        self.kept.fits(problem)
+    fn fits(&self, state: &Descent, problem: &Problem<'_>) -> bool {
+        state.kept.fits(problem)
     }
 
-    fn mapping(&self) -> Option<Vec<f64>> {
-        Some(self.kept.iterate.clone())
+    fn mapping(&self, state: &Descent) -> Option<Vec<f64>> {
+        Some(state.kept.iterate.clone())
     }
 
-    fn default_steps(_own: &ReplayedDescent, problem: &Problem<'_>) -> u64 {
-        problem.len() as u64
+    fn default_steps(&self, problem: &Problem<'_>) -> Result<u64> {
+        Ok(problem.len() as u64)
     }
 
-    fn bound(&self, _own: &ReplayedDescent, _problem: &Problem<'_>, _steps: u64) -> Result<(Option<f64>, String)> {
-        Ok((None, "the sphere is not convex: no bound holds".into()))
+    fn guarantee(&self, _state: &Descent, _problem: &Problem<'_>, _steps: u64) -> Result<(Option<f64>, Guarantee)> {
+        Ok((None, Guarantee::none("not_convex")))
+    }
+
+    fn has_loss(&self) -> bool {
+        true
     }
 }
 
 /// State of [`ReplayedEvolution`].
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Evolution {
+pub struct Evolution {
     kept: Kept,
 }
 
@@ -207,12 +222,18 @@ impl Evolution {
         random: (u64, u64),
     ) -> Result<f64> {
         let Kept { iterate, demonstrations } = &mut self.kept;
-        let agents = problem.respond(iterate, &demonstrations.indices)?;
+        let agents = problem.best_responses(iterate, &demonstrations.indices)?;
         // With policies fixed the mean over demonstrations is W'·g/‖W'‖ with one g.
         let mut g = vec![0.0; iterate.len()];
         for (at, agent) in agents.iter().enumerate() {
             let (index, expert) = (demonstrations.indices[at], &demonstrations.expectations[at]);
-            problem.add_difference(index, agent, expert, 1.0 / agents.len() as f64, &mut g);
+            problem.data().add_difference(
+                index,
+                &agent.feature_expectations,
+                expert,
+                1.0 / agents.len() as f64,
+                &mut g,
+            );
         }
         let loss = agents.len() as f64 * dot(iterate, &g) / norm(iterate);
         if loss < own.stop {
@@ -236,51 +257,55 @@ impl Evolution {
     }
 }
 
-impl Algorithm for Evolution {
-    type Settings = ReplayedEvolution;
+impl Learner for ReplayedEvolution {
+    type State = Evolution;
 
-    fn start(own: &ReplayedEvolution, problem: &Problem<'_>, initial: Option<&[f64]>, seed: u64) -> Result<Self> {
-        check_positive("deviation", own.deviation)?;
-        check_positive("initial step", own.initial_step)?;
-        check_positive("step decay", own.decay)?;
-        check_finite("stop", &[own.stop])?;
-        check_count("pairs", own.pairs)?;
-        check_count("iterations", own.iterations)?;
-        check_room("pairs × iterations", &[own.pairs, own.iterations])?;
-        Ok(Self { kept: Kept::start(problem, initial, seed) })
+    fn start(&self, problem: &Problem<'_>, from: Start<'_>) -> Result<Evolution> {
+        check_positive("deviation", self.deviation)?;
+        check_positive("from.initial step", self.initial_step)?;
+        check_positive("step decay", self.decay)?;
+        check_finite("stop", &[self.stop])?;
+        check_count("pairs", self.pairs)?;
+        check_count("iterations", self.iterations)?;
+        check_room("pairs × iterations", &[self.pairs, self.iterations])?;
+        Ok(Evolution { kept: Kept::start(problem, from.initial, from.seed) })
     }
 
-    fn step(&mut self, own: &ReplayedEvolution, problem: &Problem<'_>, run: Run) -> Result<Step> {
-        let batch_loss = self.kept.ask(problem, run)?;
+    fn step(&self, state: &mut Evolution, problem: &Problem<'_>, run: Run) -> Result<Step> {
+        let batch_loss = state.kept.ask(problem, run)?;
         let mut step_size = None;
         if batch_loss.is_some() {
-            let mut step = own.initial_step;
-            for i in 0..own.iterations as u64 {
-                step *= own.decay;
+            let mut step = self.initial_step;
+            for i in 0..self.iterations as u64 {
+                step *= self.decay;
                 // One stream per iteration, whatever happened before.
-                let number = run.step.wrapping_mul(own.iterations as u64).wrapping_add(i);
-                if self.iterate(own, problem, step, (run.seed, number))? < own.stop {
+                let number = run.step.wrapping_mul(self.iterations as u64).wrapping_add(i);
+                if state.iterate(self, problem, step, (run.seed, number))? < self.stop {
                     break;
                 }
                 step_size = Some(step);
             }
         }
-        Ok(self.kept.report(batch_loss, step_size))
+        Ok(state.kept.report(batch_loss, step_size))
     }
 
-    fn fits(&self, problem: &Problem<'_>) -> bool {
-        self.kept.fits(problem)
+    fn fits(&self, state: &Evolution, problem: &Problem<'_>) -> bool {
+        state.kept.fits(problem)
     }
 
-    fn mapping(&self) -> Option<Vec<f64>> {
-        Some(self.kept.iterate.clone())
+    fn mapping(&self, state: &Evolution) -> Option<Vec<f64>> {
+        Some(state.kept.iterate.clone())
     }
 
-    fn default_steps(_own: &ReplayedEvolution, problem: &Problem<'_>) -> u64 {
-        problem.len() as u64
+    fn default_steps(&self, problem: &Problem<'_>) -> Result<u64> {
+        Ok(problem.len() as u64)
     }
 
-    fn bound(&self, _own: &ReplayedEvolution, _problem: &Problem<'_>, _steps: u64) -> Result<(Option<f64>, String)> {
-        Ok((None, "the sphere is not convex and the gradient is estimated: no bound holds".into()))
+    fn guarantee(&self, _state: &Evolution, _problem: &Problem<'_>, _steps: u64) -> Result<(Option<f64>, Guarantee)> {
+        Ok((None, Guarantee::none("not_convex_and_estimated")))
+    }
+
+    fn has_loss(&self) -> bool {
+        true
     }
 }

@@ -1,14 +1,32 @@
 //! f_W(c) = cᵀW.
 
-use super::RewardMapping;
+use super::{ParametricMapping, RewardMapping};
 use crate::error::{Error, Result, check_finite, check_length};
 use crate::model::Context;
+use crate::optim::norm;
 
 /// A d × k matrix of reward weights: row i belongs to context coordinate i.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(try_from = "Kept")]
 pub struct LinearMapping {
     n_features: usize,
     values: Vec<f64>,
+}
+
+/// A mapping as a checkpoint has it, before it is checked.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Kept {
+    n_features: usize,
+    values: Vec<f64>,
+}
+
+impl TryFrom<Kept> for LinearMapping {
+    type Error = Error;
+
+    fn try_from(kept: Kept) -> Result<Self> {
+        Self::new(kept.values.len() / kept.n_features.max(1), kept.n_features, kept.values)
+    }
 }
 
 impl LinearMapping {
@@ -75,5 +93,44 @@ impl RewardMapping for LinearMapping {
 
     fn weights(&self, context: &Context) -> Result<Vec<f64>> {
         self.weights(context)
+    }
+}
+
+impl ParametricMapping for LinearMapping {
+    type Number = f64;
+    type Pass = ();
+
+    fn parameters(&self) -> &[f64] {
+        &self.values
+    }
+
+    fn parameters_mut(&mut self) -> &mut [f64] {
+        &mut self.values
+    }
+
+    fn forward(&self, contexts: &[&Context]) -> Result<(Vec<f64>, ())> {
+        let rows: Vec<Vec<f64>> = contexts.iter().map(|context| self.weights(context)).collect::<Result<_>>()?;
+        Ok((rows.concat(), ()))
+    }
+
+    /// Σ c ⊗ g.
+    fn pull_back(&self, contexts: &[&Context], _pass: &(), by_weights: &[f64], gradient: &mut Vec<f64>) -> Result<()> {
+        gradient.clear();
+        gradient.resize(self.values.len(), 0.0);
+        for (context, g) in contexts.iter().zip(by_weights.chunks_exact(self.n_features)) {
+            for (x, row) in context.values().iter().zip(gradient.chunks_exact_mut(self.n_features)) {
+                row.iter_mut().zip(g).for_each(|(sum, g)| *sum += x * g);
+            }
+        }
+        Ok(())
+    }
+
+    /// ‖W‖₂.
+    fn size(&self, _weights: &[f64]) -> f64 {
+        norm(&self.values)
+    }
+
+    fn is_linear(&self) -> bool {
+        true
     }
 }

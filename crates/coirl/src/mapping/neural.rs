@@ -1,9 +1,9 @@
 //! f(c) = the outputs of a multi-layer network.
 
-use super::RewardMapping;
+use super::{ParametricMapping, RewardMapping};
 use crate::error::{Error, Result};
 use crate::model::Context;
-use crate::network::Network;
+use crate::network::{Network, Pass};
 
 /// A network from a context to reward weights.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -21,11 +21,6 @@ impl NeuralMapping {
     /// The network.
     pub fn network(&self) -> &Network {
         &self.network
-    }
-
-    /// The network, to be trained.
-    pub(crate) fn network_mut(&mut self) -> &mut Network {
-        &mut self.network
     }
 }
 
@@ -49,5 +44,43 @@ impl RewardMapping for NeuralMapping {
             return Err(Error::InvalidContext { values: values.to_vec(), reason });
         }
         Ok(self.network.outputs(contexts.iter().map(Context::values)))
+    }
+}
+
+/// What a pass through a network leaves for its way back.
+pub struct NeuralPass(Pass<f32>);
+
+impl ParametricMapping for NeuralMapping {
+    type Number = f32;
+    type Pass = NeuralPass;
+
+    fn parameters(&self) -> &[f32] {
+        self.network.parameters()
+    }
+
+    fn parameters_mut(&mut self) -> &mut [f32] {
+        self.network.parameters_mut()
+    }
+
+    fn forward(&self, contexts: &[&Context]) -> Result<(Vec<f64>, NeuralPass)> {
+        let rows: Vec<&[f64]> = contexts.iter().map(|context| context.values()).collect();
+        let (pass, weights) = self.network.learn(&rows);
+        Ok((weights, NeuralPass(pass)))
+    }
+
+    fn pull_back(
+        &self,
+        _contexts: &[&Context],
+        pass: &NeuralPass,
+        by_weights: &[f64],
+        gradient: &mut Vec<f32>,
+    ) -> Result<()> {
+        gradient.resize(self.network.parameters().len(), 0.0);
+        self.network.gradient(&pass.0, by_weights, gradient);
+        Ok(())
+    }
+
+    fn absorb(&mut self, pass: &NeuralPass, contexts: usize) {
+        self.network.take_statistics(&pass.0, contexts);
     }
 }

@@ -166,11 +166,6 @@ impl Network {
         if self.parameters.iter().all(|x| x.is_finite()) { Ok(()) } else { Err(diverged(step_size)) }
     }
 
-    /// The same by what comes out of it.
-    pub(crate) fn check_outputs_after_steps_from(outputs: &[f64], step_size: f64) -> Result<()> {
-        if outputs.iter().all(|x| x.is_finite()) { Ok(()) } else { Err(diverged(step_size)) }
-    }
-
     /// Hands shape and numbers to `sink`, in a fixed order and form.
     pub(crate) fn feed(&self, sink: &mut dyn FnMut(&[u8])) {
         let Architecture { inputs, hidden, outputs, unit_output } = &self.architecture;

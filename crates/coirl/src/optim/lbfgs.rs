@@ -18,43 +18,51 @@ const MAX_EVALUATIONS: usize = 30;
 const ROUNDING: f64 = 1e-15;
 
 /// f and its gradient at a point, with whatever else the caller wants to know about the point.
-pub(crate) struct Evaluation<T> {
-    pub(crate) value: f64,
-    pub(crate) gradient: Vec<f64>,
-    pub(crate) remark: T,
+pub struct Evaluation<T> {
+    /// f.
+    pub value: f64,
+    /// Its gradient.
+    pub gradient: Vec<f64>,
+    /// What else the caller wants to know about the point.
+    pub remark: T,
 }
 
 /// Where a step went.
-pub(crate) struct Accepted<T> {
-    pub(crate) length: f64,
-    pub(crate) remark: T,
+pub struct Accepted<T> {
+    /// The length of the step, in units of its direction.
+    pub length: f64,
+    /// What else the caller wants to know about the point.
+    pub remark: T,
 }
 
 /// The point reached, with f, its gradient and the last pairs.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Lbfgs {
-    pub(crate) point: Vec<f64>,
-    pub(crate) value: f64,
-    pub(crate) gradient: Vec<f64>,
+pub struct Lbfgs {
+    /// The point reached.
+    pub point: Vec<f64>,
+    /// f.
+    pub value: f64,
+    /// Its gradient.
+    pub gradient: Vec<f64>,
     moves: Vec<Vec<f64>>,
     changes: Vec<Vec<f64>>,
 }
 
 impl Lbfgs {
     /// At a point that was evaluated.
-    pub(crate) fn new<T>(point: Vec<f64>, at: Evaluation<T>) -> Self {
+    pub fn new<T>(point: Vec<f64>, at: Evaluation<T>) -> Self {
         Self { point, value: at.value, gradient: at.gradient, moves: Vec::new(), changes: Vec::new() }
     }
 
     /// Whether this is a point of so many numbers.
-    pub(crate) fn fits(&self, n: usize) -> bool {
+    pub fn fits(&self, n: usize) -> bool {
         let all = [&self.point, &self.gradient].into_iter().chain(&self.moves).chain(&self.changes);
         self.moves.len() == self.changes.len() && all.into_iter().all(|list| list.len() == n)
     }
 
     /// One step; nothing where no length makes f smaller.
-    pub(crate) fn step<T>(
+    pub fn step<T>(
         &mut self,
         mut objective: impl FnMut(&[f64]) -> Result<Evaluation<T>>,
     ) -> Result<Option<Accepted<T>>> {

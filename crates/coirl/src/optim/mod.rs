@@ -1,18 +1,34 @@
 //! Optimisers and sets, for whatever is minimised: nothing here knows of an MDP, a context or a demonstration.
+//!
+//! | file | what |
+//! |---|---|
+//! | [`mirror`](MirrorStep) | mirror descent on balls, spheres and simplices; AdaGrad in its norm form |
+//! | [`momentum`](Momentum) | SGD with momentum and Adam, for many parameters |
+//! | [`evolution`](Perturbation) | gradients estimated from values |
+//! | [`lbfgs`](Lbfgs) | smooth convex functions |
+//! | [`simplex_qp`](least_on_simplex) | quadratic programmes over the simplex |
+//! | [`ellipsoid`](EllipsoidSet), [`centre`](Centre) | sets that cuts shrink, and their centres |
 
 mod centre;
 mod ellipsoid;
+mod evolution;
 mod lbfgs;
+mod mirror;
 mod momentum;
+mod number;
 mod simplex_qp;
+mod step;
 mod vectors;
 
 pub use centre::Centre;
 pub(crate) use centre::LEAST_MARGIN;
 pub use ellipsoid::EllipsoidSet;
 pub(crate) use ellipsoid::{cuts_to_shrink, log_unit_ball};
-pub(crate) use lbfgs::{Evaluation, Lbfgs};
-pub use momentum::Optimiser;
-pub(crate) use momentum::{Descent, Progress};
-pub(crate) use simplex_qp::least_on_simplex;
-pub(crate) use vectors::{dot, norm, norm_inf, normalise};
+pub use evolution::Perturbation;
+pub use lbfgs::{Accepted, Evaluation, Lbfgs};
+pub use mirror::{MirrorMap, MirrorState, MirrorStep, Set, StepLength};
+pub use momentum::{Moments, Momentum, Optimiser};
+pub use number::Number;
+pub use simplex_qp::least_on_simplex;
+pub use step::{StepRule, Time};
+pub use vectors::{dot, norm, norm_inf, normalise};

@@ -4,6 +4,7 @@
 //! g ← gradient, shortened to the largest length;  θ ← θ − α_t · (direction(g) + weight decay · θ),   α_t = α₀ · decayᵗ
 //! ```
 
+use super::step::{StepRule, Time};
 use crate::error::{Error, Result, check_positive};
 use crate::packed;
 use rayon::prelude::*;
@@ -21,7 +22,7 @@ const FLOOR: f64 = 1e-8;
 pub enum Optimiser {
     /// Gradients add up, the earlier ones fading.
     Sgd {
-        /// What is left of a gradient one step later; 0 for plain descent.
+        /// What is left of a gradient one step later; 0 for plain rule.
         momentum: f64,
     },
     /// Adam, with its usual constants.
@@ -31,16 +32,22 @@ pub enum Optimiser {
 /// Everything about a step but the gradient.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Descent {
-    pub(crate) optimiser: Optimiser,
-    pub(crate) step_size: f64,
-    pub(crate) decay: f64,
-    pub(crate) weight_decay: f64,
-    pub(crate) largest_gradient: Option<f64>,
+pub struct Momentum {
+    /// How a gradient becomes a direction.
+    pub optimiser: Optimiser,
+    /// α₀.
+    pub step_size: f64,
+    /// Factor of α from one step to the next.
+    pub decay: f64,
+    /// Share of the point that a step of length one takes away.
+    pub weight_decay: f64,
+    /// Longer gradients are shortened to this length.
+    pub largest_gradient: Option<f64>,
 }
 
-impl Descent {
-    pub(crate) fn check(&self) -> Result<()> {
+impl Momentum {
+    /// Refuses numbers outside their range.
+    pub fn check(&self) -> Result<()> {
         check_positive("step size", self.step_size)?;
         check_positive("decay of the step", self.decay)?;
         self.largest_gradient.map_or(Ok(()), |length| check_positive("largest gradient", length))?;
@@ -59,7 +66,7 @@ impl Descent {
     }
 
     /// α of a step, the first has number 1.
-    pub(crate) fn length(&self, step: u64) -> f64 {
+    pub fn length(&self, step: u64) -> f64 {
         self.step_size * self.decay.powf((step - 1) as f64)
     }
 }
@@ -67,17 +74,17 @@ impl Descent {
 /// What an optimiser remembers.
 #[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Progress {
+pub struct Moments {
     #[serde(with = "packed")]
     first: Vec<f32>,
     #[serde(with = "packed")]
     second: Vec<f32>,
 }
 
-impl Progress {
+impl Moments {
     /// One step, the first has number 1. Leaves the gradient shortened.
-    pub(crate) fn step(&mut self, descent: &Descent, step: u64, gradient: &mut [f32], parameters: &mut [f32]) {
-        if let Some(largest) = descent.largest_gradient {
+    pub(crate) fn step(&mut self, rule: &Momentum, step: u64, gradient: &mut [f32], parameters: &mut [f32]) {
+        if let Some(largest) = rule.largest_gradient {
             let squares: Vec<f64> =
                 gradient.par_chunks(SHARE).map(|part| part.iter().map(|g| f64::from(*g).powi(2)).sum()).collect();
             let length = squares.iter().sum::<f64>().sqrt();
@@ -87,8 +94,8 @@ impl Progress {
             }
         }
         let n = parameters.len();
-        let (alpha, fade) = (descent.length(step), (1.0 - descent.length(step) * descent.weight_decay) as f32);
-        match descent.optimiser {
+        let (alpha, fade) = (rule.length(step), (1.0 - rule.length(step) * rule.weight_decay) as f32);
+        match rule.optimiser {
             Optimiser::Sgd { momentum: 0.0 } => {
                 let alpha = alpha as f32;
                 parameters.par_chunks_mut(SHARE).zip(gradient.par_chunks(SHARE)).for_each(|(theta, g)| {
@@ -128,41 +135,58 @@ impl Progress {
     }
 }
 
+impl StepRule<f32> for Momentum {
+    type State = Moments;
+
+    fn start(&self, _point: &[f32]) -> Moments {
+        Moments::default()
+    }
+
+    fn step(&self, state: &mut Moments, point: &mut [f32], gradient: &mut [f32], time: Time) -> Result<f64> {
+        state.step(self, time.step, gradient, point);
+        Ok(self.length(time.step))
+    }
+
+    fn fits(&self, state: &Moments, n: usize) -> bool {
+        [&state.first, &state.second].iter().all(|moments| moments.is_empty() || moments.len() == n)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn descent(optimiser: Optimiser) -> Descent {
-        Descent { optimiser, step_size: 0.1, decay: 0.5, weight_decay: 0.0, largest_gradient: None }
+    fn rule(optimiser: Optimiser) -> Momentum {
+        Momentum { optimiser, step_size: 0.1, decay: 0.5, weight_decay: 0.0, largest_gradient: None }
     }
 
-    fn after(descent: &Descent, gradients: &[f32]) -> f32 {
-        let (mut progress, mut theta) = (Progress::default(), [1.0_f32]);
+    fn after(rule: &Momentum, gradients: &[f32]) -> f32 {
+        let (mut moments, mut theta) = (Moments::default(), [1.0_f32]);
         for (i, g) in gradients.iter().enumerate() {
-            progress.step(descent, i as u64 + 1, &mut [*g], &mut theta);
+            moments.step(rule, i as u64 + 1, &mut [*g], &mut theta);
         }
         theta[0]
     }
 
     #[test]
     fn steps_are_as_written_by_hand() {
-        let plain = descent(Optimiser::Sgd { momentum: 0.0 });
+        let plain = rule(Optimiser::Sgd { momentum: 0.0 });
         assert!((after(&plain, &[2.0, 2.0]) - (1.0 - 0.2 - 0.1)).abs() < 1e-6);
-        let heavy = descent(Optimiser::Sgd { momentum: 0.5 });
+        let heavy = rule(Optimiser::Sgd { momentum: 0.5 });
         assert!((after(&heavy, &[2.0, 2.0]) - (1.0 - 0.2 - 0.05 * 3.0)).abs() < 1e-6);
         // Adam's first step has length α whatever the gradient, and so has the second if that stays the same.
-        assert!((after(&descent(Optimiser::Adam), &[2.0, 2.0]) - (1.0 - 0.1 - 0.05)).abs() < 1e-5);
-        let clipped = Descent { largest_gradient: Some(1.0), ..plain };
+        assert!((after(&rule(Optimiser::Adam), &[2.0, 2.0]) - (1.0 - 0.1 - 0.05)).abs() < 1e-5);
+        let clipped = Momentum { largest_gradient: Some(1.0), ..plain };
         assert!((after(&clipped, &[-2.0]) - 1.1).abs() < 1e-6);
-        let decayed = Descent { weight_decay: 0.5, ..plain };
+        let decayed = Momentum { weight_decay: 0.5, ..plain };
         assert!((after(&decayed, &[0.0]) - 0.95).abs() < 1e-6);
     }
 
     #[test]
     fn nonsense_is_refused() {
-        assert!(descent(Optimiser::Sgd { momentum: 1.0 }).check().is_err());
-        assert!(Descent { weight_decay: -1.0, ..descent(Optimiser::Adam) }.check().is_err());
-        assert!(Descent { decay: 0.0, ..descent(Optimiser::Adam) }.check().is_err());
-        assert!(descent(Optimiser::Adam).check().is_ok());
+        assert!(rule(Optimiser::Sgd { momentum: 1.0 }).check().is_err());
+        assert!(Momentum { weight_decay: -1.0, ..rule(Optimiser::Adam) }.check().is_err());
+        assert!(Momentum { decay: 0.0, ..rule(Optimiser::Adam) }.check().is_err());
+        assert!(rule(Optimiser::Adam).check().is_ok());
     }
 }

@@ -6,7 +6,7 @@ use clarabel::solver::{DefaultSettingsBuilder, DefaultSolver, IPSolver, Supporte
 
 /// The minimiser, to the solver's `tolerance`, as a point of the simplex; none where the solver is at the end of its digits.
 /// `quadratic` gives the entries of the positive semidefinite Q on and above the diagonal.
-pub(crate) fn least_on_simplex(
+pub fn least_on_simplex(
     quadratic: impl Fn(usize, usize) -> f64,
     linear: &[f64],
     tolerance: f64,

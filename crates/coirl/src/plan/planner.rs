@@ -3,11 +3,13 @@
 use crate::error::{Error, Result, check_finite, check_length};
 use crate::model::{Criterion, Mdp, Reward};
 use crate::plan::certificate::{Certificate, Horizon, Status, backup_rounding};
+use crate::plan::kernels::buffers::with_buffers;
 use crate::plan::kernels::linear::sup_norm;
 use crate::plan::policy::{Policy, pairs_of};
 use crate::plan::problem::{Problem, RowReward};
+use crate::plan::solve::automatic::automatic;
 use crate::plan::solve::exact::finish_exactly;
-use crate::plan::solve::iterate::iterate;
+use crate::plan::solve::iterate::{Iterated, iterate};
 use crate::plan::solve::{absorption, average, finite_horizon};
 use crate::plan::{Simd, evaluate};
 
@@ -116,45 +118,53 @@ impl Planner {
         let plan = match mdp.criterion() {
             Criterion::FiniteHorizon { steps, discount } => finite_horizon::plan(mdp, reward, steps, discount),
             Criterion::Average => average::plan(self, mdp, reward, start),
-            Criterion::Discounted { .. } | Criterion::TotalReward => self.plan_sum(mdp, reward, start),
+            Criterion::Discounted { .. } | Criterion::TotalReward => {
+                let problem = Problem::new(mdp, reward)?;
+                let values = start_values(mdp, reward, &problem, start)?;
+                let horizon = match mdp.criterion() {
+                    Criterion::TotalReward => Horizon::Absorption(absorption::longest_expected_time(problem.kernel)?),
+                    _ => Horizon::Discount(problem.gamma),
+                };
+                let tolerance = match self.accuracy {
+                    Accuracy::Exact => EXACT_START * problem.reward.max_abs(),
+                    Accuracy::Tolerance(tolerance) => change_within(tolerance, problem.gamma),
+                };
+                let reached = match self.method {
+                    Method::Automatic => with_buffers(problem.kernel.n_entries(), |buffers| {
+                        automatic(&problem, values, tolerance, self.limits, buffers)
+                    }),
+                    method => iterate(&problem, method, values, tolerance, self.limits),
+                };
+                self.certified(mdp, &problem, horizon, reached)
+            }
         }?;
         check_finite("values", &plan.values)?;
         check_finite("value", &[plan.value])?;
         Ok(Plan { certificate: plan.certificate.sound(), ..plan })
     }
 
-    fn plan_sum(&self, mdp: &Mdp<'_>, reward: &Reward, start: Start<'_>) -> Result<Plan> {
-        let problem = Problem::new(mdp, reward)?;
-        let values = start_values(mdp, reward, &problem, start)?;
-        let horizon = match mdp.criterion() {
-            Criterion::TotalReward => Horizon::Absorption(absorption::longest_expected_time(problem.kernel)?),
-            _ => Horizon::Discount(problem.gamma),
-        };
-        let tolerance = match self.accuracy {
-            Accuracy::Exact => EXACT_START * problem.reward.max_abs(),
-            Accuracy::Tolerance(tolerance) => change_within(tolerance, problem.gamma),
-        };
-        let reached = iterate(&problem, self.method, values, tolerance, self.limits);
+    /// The plan that an iteration came to, with what is guaranteed about it.
+    fn certified(&self, mdp: &Mdp<'_>, problem: &Problem<'_>, horizon: Horizon, reached: Iterated) -> Result<Plan> {
         let near = reached.converged || reached.stalled || self.method == Method::PolicyIteration;
         if self.accuracy == Accuracy::Exact && near {
-            return finish_exactly(&problem, mdp.initial(), horizon, reached, self.limits);
+            return finish_exactly(problem, mdp.initial(), horizon, reached, self.limits);
         }
         // V* lies around one more backup; the middle of MacQueen's interval halves what is not known.
         let change = reached.change;
         let mut values = reached.backed;
-        let mut rounding = backup_rounding(&problem, &reached.values);
+        let mut rounding = backup_rounding(problem, &reached.values);
         let (residual, value_error_bound) = match horizon {
             Horizon::Discount(gamma) => {
                 let shift = gamma * change.mid() / (1.0 - gamma);
                 values.iter_mut().for_each(|v| *v += shift);
                 // Rows sum to one up to rounding, by which the constant counts too.
-                rounding = rounding.max(backup_rounding(&problem, &values));
+                rounding = rounding.max(backup_rounding(problem, &values));
                 let off = 0.5 * gamma * change.span();
                 (off, (off + rounding) / (1.0 - gamma) + f64::EPSILON * (shift.abs() + sup_norm(&values)))
             }
             Horizon::Absorption(_) => (change.sup_norm(), horizon.value_error(change, rounding)),
         };
-        let policy = Policy::from_pairs(mdp.pairs(), &first_best_pairs(&problem, &reached.choice));
+        let policy = Policy::from_pairs(mdp.pairs(), &first_best_pairs(problem, &reached.choice));
         Ok(Plan {
             value: start_value(mdp.initial(), &values),
             certificate: Certificate {

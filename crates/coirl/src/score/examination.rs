@@ -2,9 +2,8 @@
 
 use super::Score;
 use super::answers::{Answers, Marks};
-use crate::agent::Agent;
-use crate::agent::{Behaviour, behaviours, following};
-use crate::contextual::{RepeatedPlans, plan_mapping};
+use crate::agent::{Agent, Behaviour, ContextualPolicy, behaviours, following};
+use crate::contextual::{ContextualPlanner, plan_mapping};
 use crate::error::{Error, Result};
 use crate::mapping::{LinearMapping, RewardMapping};
 use crate::model::{Cmdp, Context, Dynamics};
@@ -19,7 +18,7 @@ const MOST_MARKS: usize = 100_000;
 /// The expert's side of an examination, computed once.
 pub struct Examination<'a> {
     model: &'a Cmdp,
-    plans: RepeatedPlans<'a>,
+    plans: ContextualPlanner<'a>,
     /// A mixed agent is examined again and again while it grows: the marks of what it may draw, by the bits of the mapping.
     drawn: RwLock<HashMap<Vec<u64>, Marks>>,
     contexts: Vec<Context>,
@@ -49,7 +48,7 @@ impl<'a> Examination<'a> {
         let random: Vec<Vec<f64>> = random.iter().map(|list| mean_expectations(list)).collect();
         Ok(Self {
             model,
-            plans: RepeatedPlans::new(model),
+            plans: ContextualPlanner::new(model),
             drawn: RwLock::default(),
             answers: Answers::new(model, &contexts, &weights, found)?,
             expert_value: mean_value(&weights, &expectations),
@@ -95,17 +94,16 @@ impl<'a> Examination<'a> {
                 }
                 Ok(self.scored(mean, None))
             }
-            Agent::Planned(mapping) => {
+            _ => {
                 let (marks, expectations) = self.examine(agent)?;
-                Ok(self.scored(marks, self.held_out_loss(mapping, &expectations)?))
+                let loss = match agent.mapping() {
+                    Ok(mapping) if agent.plans_for().is_some() => self.held_out_loss(mapping, &expectations)?,
+                    // The loss of a mapping is that of planning for it, however the agent acts on it.
+                    Ok(mapping) => self.held_out_loss(mapping, &self.examine(&Agent::Planned(mapping.clone()))?.1)?,
+                    Err(_) => None,
+                };
+                Ok(self.scored(marks, loss))
             }
-            // The loss of a mapping is that of planning for it, however the agent acts on it.
-            Agent::Soft(soft) => {
-                let planned = self.plans.plan(&self.contexts, &soft.mapping().weights_of_all(&self.contexts)?)?;
-                let planned: Vec<Vec<f64>> = planned.into_iter().map(|(_, mu)| mu.to_vec()).collect();
-                Ok(self.scored(self.examine(agent)?.0, self.held_out_loss(soft.mapping(), &planned)?))
-            }
-            _ => Ok(self.scored(self.examine(agent)?.0, None)),
         }
     }
 
@@ -116,7 +114,7 @@ impl<'a> Examination<'a> {
             let reason = "the agent's states, actions or admissible pairs differ from those of the model".into();
             return Err(Error::IncompatibleKernels { kernel: 0, reason });
         }
-        let mut behaviours = behaviours(&RepeatedPlans::new(own), agent, &self.contexts)?;
+        let mut behaviours = behaviours(&ContextualPlanner::new(own), agent, &self.contexts)?;
         behaviours.par_iter_mut().zip(&self.contexts).try_for_each(|(list, context)| {
             let mdp = self.model.mdp(context)?;
             list.iter_mut().try_for_each(|behaviour| {

@@ -4,18 +4,19 @@ use crate::attempt::attempt;
 use crate::effort::{Tally, effort, seed};
 use crate::extremes::{NONSENSE, NUMBERS, Sketch, TINIEST, contexts, discounts, numbers, one_of, simplex};
 use coirl::baselines::{
-    Cloning, FrankWolfe, Majority, MaxMargin, MaximumEntropy, Mwal, NearestContext, NeuralCloning, Projection, States,
-    Uniform,
+    Cloning, FrankWolfe, Majority, MaxMargin, MaximumEntropy, MaximumEntropyPerContext, Mwal, NearestContext,
+    NeuralCloning, Projection, States, Uniform,
 };
 use coirl::demos::{Demonstration, Estimator, SimulatedExpert, Train, Trajectory};
 use coirl::learn::{
-    Adaptive, Average, Batch, BatchEllipsoid, Bundle, CuttingPlane, Ellipsoid, EvolutionStrategies, Fitted, Geometry,
-    Hidden, Method, MirrorDescent, Neural, NeuralGradient, Objective, Policies, Problem, ReplayedDescent,
-    ReplayedEvolution, Settings, StepSize, Watch, fit,
+    Adaptive, Average, Batch, BatchEllipsoid, Bundle, CuttingPlane, Ellipsoid, EvolutionStrategies, Geometry, Hidden,
+    MirrorDescent, Neural, NeuralGradient, Policies, Problem, ReplayedDescent, ReplayedEvolution, StepSize, Watch,
 };
 use coirl::mapping::LinearMapping;
+use coirl::methods::{Fitted, Method, Settings, fit};
 use coirl::model::{Cmdp, Criterion};
 use coirl::network::Layer;
+use coirl::objective::ObjectiveChoice;
 use coirl::plan::Policy;
 use rand::{Rng, RngExt};
 
@@ -30,10 +31,13 @@ fn methods() -> Vec<Method> {
     let neural = Neural { hidden: small.clone(), ..Neural::default() };
     vec![
         Method::Adaptive(Adaptive::default()),
-        Method::Adaptive(Adaptive { objective: Objective::likelihood(), batch: Batch::WithReplacement { size: 2 } }),
+        Method::Adaptive(Adaptive {
+            objective: ObjectiveChoice::likelihood(),
+            batch: Batch::WithReplacement { size: 2 },
+        }),
         Method::Neural(neural.clone()),
         Method::Neural(Neural {
-            objective: Objective::Loss,
+            objective: ObjectiveChoice::Loss,
             gradient: antithetic,
             largest_gradient: Some(1.0),
             ..neural
@@ -43,7 +47,7 @@ fn methods() -> Vec<Method> {
         descent(Geometry::Sphere, schedule, Average::Last, Batch::WithoutReplacement { size: 2 }),
         Method::EvolutionStrategies(EvolutionStrategies { accept_if_better: true, ..EvolutionStrategies::default() }),
         Method::Bundle(Bundle::default()),
-        Method::Ellipsoid(Ellipsoid { tolerance: 0.01 }),
+        Method::Ellipsoid(Ellipsoid { tolerance: Some(0.01) }),
         Method::BatchEllipsoid(BatchEllipsoid { horizon: Some(5), batch: Some(2), ..BatchEllipsoid::default() }),
         Method::BatchEllipsoid(BatchEllipsoid::default()),
         Method::CuttingPlane(CuttingPlane::default()),
@@ -55,7 +59,7 @@ fn methods() -> Vec<Method> {
         Method::Projection(Projection::default()),
         Method::Projection(Projection { states: States::Joint }),
         Method::MaximumEntropy(MaximumEntropy::default()),
-        Method::MaximumEntropyPerContext(MaximumEntropy::default()),
+        Method::MaximumEntropyPerContext(MaximumEntropyPerContext::default()),
         Method::Cloning(Cloning::default()),
         Method::NeuralCloning(NeuralCloning { hidden: small, ..NeuralCloning::default() }),
         Method::Majority(Majority {}),
@@ -216,8 +220,11 @@ fn tell(wrong: &[String]) {
 }
 
 fn few_steps(method: Method, random: &mut impl Rng) -> Settings {
-    let mut settings =
-        Settings { seed: random.random(), record_every: one_of(&[0, 1, 2, u64::MAX], random), ..Settings::new(method) };
+    let mut settings = Settings {
+        seed: random.random(),
+        record_every: Some(one_of(&[0, 1, 2, u64::MAX], random)),
+        ..Settings::new(method)
+    };
     settings.stop.max_steps = Some(one_of(&[0, 1, 4], random));
     settings
 }

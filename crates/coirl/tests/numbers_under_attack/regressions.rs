@@ -7,8 +7,9 @@ use coirl::domains::Garnet;
 use coirl::dynamics::{
     ExpectationMaximisation, Observations, Prior, PriorMean, Structure, Transition, Unseen, estimate,
 };
-use coirl::learn::{Bundle, EvolutionStrategies, Method, ReplayedEvolution, Settings, Watch, fit};
+use coirl::learn::{Bundle, EvolutionStrategies, ReplayedEvolution, Watch};
 use coirl::mapping::LinearMapping;
+use coirl::methods::{Method, Settings, fit};
 use coirl::model::{ActionId, Cmdp, ContextSpace, Criterion, Pairs, Reward, StateId};
 use coirl::off_policy::{Behaviour, BehaviourSettings, Episode, Record};
 use coirl::plan::{Limits, ManyOptions, Method as Planning, PlannedReward, Planner, Policy, Start, Status, evaluate};

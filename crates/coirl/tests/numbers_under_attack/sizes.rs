@@ -6,13 +6,14 @@ use coirl::clustering::{KMeans, Points};
 use coirl::demos::{Demonstration, Estimator, SimulatedExpert, Train, Trajectory};
 use coirl::domains::{Garnet, Grid};
 use coirl::learn::{
-    Batch, BatchEllipsoid, EvolutionStrategies, Method, MirrorDescent, Perturbation, Problem, ReplayedDescent,
-    ReplayedEvolution, Settings, Watch, fit,
+    Batch, BatchEllipsoid, EvolutionStrategies, MirrorDescent, Problem, ReplayedDescent, ReplayedEvolution, Watch,
 };
 use coirl::mapping::LinearMapping;
+use coirl::methods::{Method, Settings, fit};
 use coirl::model::{Cmdp, ContextSpace, Criterion, Reward};
 use coirl::network::{Architecture, Layer};
 use coirl::off_policy::{Episode, Record, recorded_outcome};
+use coirl::optim::Perturbation;
 use coirl::plan::{Planner, Policy, evaluate};
 use coirl::resampling::Resampling;
 

@@ -5,7 +5,8 @@
 use coirl::contextual::plan_mapping;
 use coirl::demos::{Demonstration, Estimator, Train, Trajectory};
 use coirl::domains::Driving;
-use coirl::learn::{Average, Batch, Method, MirrorDescent, Problem, Settings, StepSize, Watch, fit};
+use coirl::learn::{Average, Batch, MirrorDescent, Problem, StepSize, Watch};
+use coirl::methods::{Method, Settings, fit};
 use coirl::model::{Cmdp, Context};
 use coirl::plan::{ManyOptions, Policy, evaluate};
 use coirl::transfer::{How, Transfer};
@@ -49,7 +50,7 @@ pub(crate) fn run(model: &Cmdp, n: usize, seed: u64) -> coirl::Result<Outcome> {
         average: Average::AfterUpdate,
         ..MirrorDescent::default()
     });
-    let mut settings = Settings { seed, record_loss: false, ..Settings::new(method) };
+    let mut settings = Settings { seed, record_loss: Some(false), ..Settings::new(method) };
     settings.stop.max_steps = Some(STEPS);
     let fitted = fit(&problem, &settings, Watch::default(), &mut ())?;
 

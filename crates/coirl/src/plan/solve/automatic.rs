@@ -9,7 +9,7 @@
 //! Either way the next backup over all rows decides, so the result is certified as in every other method.
 
 use crate::plan::Limits;
-use crate::plan::kernels::buffers::{Buffers, SingleBuffers, with_buffers};
+use crate::plan::kernels::buffers::{Buffers, SingleBuffers};
 use crate::plan::kernels::linear::{Scratch, policy_values, reduce_value_residual, sup_norm};
 use crate::plan::kernels::sweep::{Change, Numbers, PolicyMatrix, greedy, improve};
 use crate::plan::problem::Problem;
@@ -37,11 +37,13 @@ const SINGLE_PRECISION_ENTRIES: usize = 2_000_000;
 const MAX_SINGLE_SWEEPS: usize = 100;
 
 /// Iterates from `values` until the residual is at most `tolerance`.
-pub(in crate::plan) fn automatic(problem: &Problem<'_>, values: Vec<f64>, tolerance: f64, limits: Limits) -> Iterated {
-    with_buffers(problem.kernel.n_entries(), |buffers| run(problem, values, tolerance, limits, buffers))
-}
-
-fn run(problem: &Problem<'_>, mut values: Vec<f64>, tolerance: f64, limits: Limits, buffers: &mut Buffers) -> Iterated {
+pub(in crate::plan) fn automatic(
+    problem: &Problem<'_>,
+    mut values: Vec<f64>,
+    tolerance: f64,
+    limits: Limits,
+    buffers: &mut Buffers,
+) -> Iterated {
     let n = values.len();
     let gamma = problem.gamma;
     let mut sweeps = 0;

@@ -97,6 +97,32 @@ impl Planner {
     }
 }
 
+impl Planner {
+    /// The plans for every row of `weights`, checked before, in order.
+    pub(crate) fn plan_rows(&self, mdp: &Mdp<'_>, weights: &[f64], options: ManyOptions) -> Result<Vec<PlannedReward>> {
+        self.check()?;
+        let many = Many::new(self, mdp, options);
+        let block = |(b, rows): (usize, &[f64])| many.plan_block(b * BLOCK, rows);
+        let blocks = weights.par_chunks(BLOCK * mdp.features().n_features()).with_max_len(1).enumerate().map(block);
+        Ok(blocks.collect::<Result<Vec<_>>>()?.concat())
+    }
+
+    /// A plan as if it were the first of many, with what is wanted of it.
+    pub(crate) fn one_of_many(&self, mdp: &Mdp<'_>, plan: Plan, options: ManyOptions) -> Result<PlannedReward> {
+        if options.feature_expectations {
+            return Many::new(self, mdp, options).with_expectations(0, plan);
+        }
+        Ok(planned(0, plan, options))
+    }
+}
+
+/// A plan as one of many, without its feature expectations.
+fn planned(index: usize, plan: Plan, options: ManyOptions) -> PlannedReward {
+    let Plan { policy, values, value, certificate } = plan;
+    let values = options.values.then_some(values);
+    PlannedReward { index, policy, value, values, feature_expectations: None, certificate }
+}
+
 /// What all blocks share.
 struct Many<'a, 'm> {
     planner: &'a Planner,
@@ -151,7 +177,7 @@ impl<'a, 'm> Many<'a, 'm> {
                     plan
                 }
             };
-            results.push(self.planned(first + i, plan));
+            results.push(planned(first + i, plan, self.options));
         }
         let policies: Vec<&[u32]> = policies.iter().map(|chosen| &chosen[..]).collect();
         for (result, mu) in results.iter_mut().zip(self.expectations(&policies)?) {
@@ -161,8 +187,12 @@ impl<'a, 'm> Many<'a, 'm> {
     }
 
     fn plan_one(&self, index: usize, w: &[f64]) -> Result<PlannedReward> {
-        let reward = self.mdp.reward(w)?;
-        let mut result = self.planned(index, self.planner.plan(self.mdp, &reward)?);
+        let plan = self.planner.plan(self.mdp, &self.mdp.reward(w)?)?;
+        self.with_expectations(index, plan)
+    }
+
+    fn with_expectations(&self, index: usize, plan: Plan) -> Result<PlannedReward> {
+        let mut result = planned(index, plan, self.options);
         result.feature_expectations = match (&result.policy, self.mdp.criterion()) {
             (Policy::Stationary(actions), Criterion::Discounted { .. } | Criterion::TotalReward) => {
                 self.expectations(&[&pairs_of(self.mdp.pairs(), actions)?])?.pop().flatten()
@@ -171,13 +201,6 @@ impl<'a, 'm> Many<'a, 'm> {
             _ => None,
         };
         Ok(result)
-    }
-
-    /// A plan as one of many, without its feature expectations.
-    fn planned(&self, index: usize, plan: Plan) -> PlannedReward {
-        let Plan { policy, values, value, certificate } = plan;
-        let values = self.options.values.then_some(values);
-        PlannedReward { index, policy, value, values, feature_expectations: None, certificate }
     }
 
     /// μ of each policy of a block, from the cache where another reward had the same. What a policy gets does not depend on the others.

@@ -12,18 +12,16 @@
 //! An expert's transitions alone leave the actions that experts avoid to the prior; the agent's own roll-outs go exactly
 //! where its model promises too much. A round costs one estimate of the dynamics and one run of the learner.
 
-use super::fit::{Watch, fit};
-use super::problem::Problem;
-use super::record::{Fitted, Recorder};
-use super::settings::Settings;
+use super::{Fitted, Settings, fit};
 use crate::agent::Agent;
 use crate::agent::act;
 use crate::demos::{Demonstration, Estimator, Evidence, Train, Trajectory};
-use crate::dynamics::unsupported_share;
 use crate::dynamics::{
     Learned, LogLikelihood, Observations, Prior, StartCounts, Structure, Transition, estimate, log_likelihood,
+    unsupported_share,
 };
 use crate::error::{Error, Result};
+use crate::learn::{Problem, Recorder, Watch};
 use crate::model::{Cmdp, Context};
 use crate::plan::Policy;
 use crate::score::{Examination, Score};
@@ -41,15 +39,14 @@ pub struct DynamicsLearning {
     pub prior: Prior,
     /// Where the start distribution is learned from first states as well: the strength of the model's own as its prior.
     pub start: Option<f64>,
-    /// How feature expectations are read off trajectories, in the dynamics as they are known.
-    pub estimator: Estimator,
+    /// How feature expectations are read off trajectories, in the dynamics as they are known; see [`Problem::new`] for what `None` does.
+    pub estimator: Option<Estimator>,
 }
 
 impl Default for DynamicsLearning {
     /// One kernel, the prior's default, the model's start.
     fn default() -> Self {
-        let (prior, estimator) = (Prior::default(), Estimator::default());
-        Self { structure: Structure::Pooled, prior, start: None, estimator }
+        Self { structure: Structure::Pooled, prior: Prior::default(), start: None, estimator: None }
     }
 }
 
@@ -240,7 +237,7 @@ impl<'a> OnlineDynamics<'a> {
 
     /// All demonstrations so far, in the dynamics as they are now known.
     pub fn problem(&self) -> Result<Problem<'_>> {
-        Problem::new(self.model()?, &Train::new(self.demonstrations.clone()), &self.how.estimator)
+        Problem::new(self.model()?, &Train::new(self.demonstrations.clone()), self.how.estimator.as_ref())
     }
 
     /// Goes on learning the mapping in the dynamics as they are now known, from the last mapping. For methods that learn a

@@ -14,30 +14,71 @@
 //!
 //! is the feature expectations from a start with signed weights: one linear system, whatever the number of features or decisions.
 
-use super::demonstrated_actions::DemonstratedActions;
-use super::problem::Problem;
-use crate::error::Result;
+use super::Objective;
+use crate::contextual::ContextualPlanner;
+use crate::demos::Demonstrations;
+use crate::error::{Result, check_positive};
+use crate::model::{Cmdp, Context};
+use crate::optim::dot;
 use crate::plan::{Policy, evaluate, log_softmax};
 use rayon::prelude::*;
 
-/// −mean log π over the decisions of some demonstrations, and its gradient by the reward weights of each, row by row.
-pub(super) fn likelihood(
-    problem: &Problem<'_>,
-    actions: &DemonstratedActions,
+/// The default temperature, as a share of what a feature can add up to.
+const SHARE_OF_LARGEST: f64 = 1e-3;
+
+/// −mean log-probability of the demonstrated actions, Q/τ being their logits; from trajectories only.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Likelihood {
+    /// τ per unit length of the rewards; by default a thousandth of the largest feature times the horizon.
+    pub temperature: Option<f64>,
+}
+
+impl Objective for Likelihood {
+    fn check(&self, data: &Demonstrations) -> Result<()> {
+        data.actions().or_refuse("the likelihood")?;
+        self.temperature.map_or(Ok(()), |temperature| check_positive("temperature", temperature))
+    }
+
+    fn value_and_gradient(
+        &self,
+        planner: &ContextualPlanner<'_>,
+        data: &Demonstrations,
+        weights: &[f64],
+        indices: &[usize],
+    ) -> Result<(f64, Vec<f64>)> {
+        let temperature = match self.temperature {
+            Some(temperature) => temperature,
+            None => SHARE_OF_LARGEST * planner.model().features().max_abs() * data.horizon(planner.model())?,
+        };
+        let length = (dot(weights, weights) / indices.len() as f64).sqrt();
+        // Where nothing is rewarded every action is as good, at any temperature.
+        let scaled = Some(temperature * length).filter(|scaled| scaled.is_normal()).unwrap_or(1.0);
+        let contexts: Vec<&Context> = indices.iter().map(|&i| &data.contexts()[i]).collect();
+        let plans = planner.values(&contexts, weights)?;
+        of_plans(planner.model(), data, weights, indices, &plans, scaled)
+    }
+}
+
+/// −mean log π over the decisions of some demonstrations given the optimal policies and values of their rewards, and its gradient by the
+/// reward weights of each, row by row.
+pub(super) fn of_plans(
+    model: &Cmdp,
+    data: &Demonstrations,
     weights: &[f64],
     indices: &[usize],
+    plans: &[(Policy, Vec<f64>)],
     temperature: f64,
 ) -> Result<(f64, Vec<f64>)> {
-    let k = problem.n_features();
+    let actions = data.actions();
     let decisions: f64 = indices.iter().map(|&i| actions.sum(i, |_| 1.0)).sum();
     let share = 1.0 / decisions.max(1.0);
-    let plans = problem.plan_for(weights, indices)?;
     let each: Vec<(f64, Vec<f64>)> = plans
         .par_iter()
-        .zip(weights.par_chunks_exact(k))
+        .zip(weights.par_chunks_exact(model.n_features()))
         .zip(indices)
         .map(|(((policy, values), w), &i)| {
-            of_demonstration(problem, actions.of_demonstration(i), w, i, policy, values, temperature)
+            let (context, taken) = (&data.contexts()[i], actions.of_demonstration(i));
+            of_demonstration(model, context, taken, w, policy, values, temperature)
         })
         .collect::<Result<_>>()?;
     let value = -share * each.iter().map(|(log, _)| log).sum::<f64>();
@@ -46,15 +87,15 @@ pub(super) fn likelihood(
 
 /// Σ log π of a demonstration, and the gradient of its negative by the reward weights, times τ.
 fn of_demonstration(
-    problem: &Problem<'_>,
+    model: &Cmdp,
+    context: &Context,
     taken: &[(usize, f64)],
     weights: &[f64],
-    index: usize,
     policy: &Policy,
     values: &[f64],
     temperature: f64,
 ) -> Result<(f64, Vec<f64>)> {
-    let mdp = problem.model().mdp(problem.context(index))?;
+    let mdp = model.mdp(context)?;
     let (pairs, gamma) = (mdp.pairs(), mdp.criterion().discount());
     let reward = mdp.reward(weights)?;
     let mut start = vec![0.0; mdp.n_states()];
