@@ -3,10 +3,10 @@
 
 use super::experiment::Entrant;
 use coirl::Result;
-use coirl::cohort::{Cohort, Ends, Exam, ExamSettings, ValidationStays, draw, synthetic::Synthetic};
 use coirl::learn::{Problem, Recorder, Stop, Watch, Watched};
 use coirl::methods::{Settings, fit};
 use coirl::resampling::Resampling;
+use coirl_cohort::{Cohort, Ends, Exam, ExamSettings, ValidationStays, draw, synthetic::Synthetic};
 use serde::Serialize;
 
 /// Validation patients that runs are watched on.
@@ -21,7 +21,7 @@ pub struct Fared {
     pub seed: u64,
     /// Share of the test steps with the recorded action.
     pub by_step: f64,
-    /// The paper's accuracy: see [`visited_state_accuracy`](coirl::agreement::visited_state_accuracy).
+    /// The paper's accuracy: see [`visited_state_accuracy`](coirl_cohort::agreement::visited_state_accuracy).
     pub by_visited_state: f64,
     /// Mean F1 over actions.
     pub macro_f1: f64,

@@ -3,7 +3,7 @@
 use crate::arrays::{numbers, rows, vector};
 use crate::model::{from_json, to_json};
 use crate::threads::on_threads;
-use coirl::off_policy::{
+use coirl_cohort::off_policy::{
     AssessmentSettings, Behaviour, BehaviourSettings, Episode, Record, StepPolicy, assess as assessed, recorded_outcome,
 };
 use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};

@@ -12,12 +12,12 @@
 mod clinicians;
 
 use clinicians::Clinicians;
-use coirl::off_policy::{
+use coirl::plan::Policy;
+use coirl::resampling::Resampling;
+use coirl_cohort::off_policy::{
     Assessment, AssessmentSettings, Behaviour, BehaviourSettings, Comparable, FittedQSettings, Outcome, Record,
     StepPolicy, assess, recorded_outcome,
 };
-use coirl::plan::Policy;
-use coirl::resampling::Resampling;
 use std::time::Instant;
 
 struct Wanted {

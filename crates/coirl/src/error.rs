@@ -497,7 +497,7 @@ impl Error {
 }
 
 /// Refuses arrays that hold anything but finite numbers.
-pub(crate) fn check_finite(what: &'static str, values: &[f64]) -> Result<()> {
+pub fn check_finite(what: &'static str, values: &[f64]) -> Result<()> {
     match values.iter().position(|x| !x.is_finite()) {
         Some(index) => Err(Error::NotFinite { what, index, value: values[index] }),
         None => Ok(()),
@@ -506,21 +506,21 @@ pub(crate) fn check_finite(what: &'static str, values: &[f64]) -> Result<()> {
 
 /// Numbers beyond this many are not made room for: where the system promises memory it does not have, asking for more would end the
 /// process instead of returning an error. 8 GiB of doubles.
-pub(crate) const MOST_NUMBERS: usize = 1 << 30;
+pub const MOST_NUMBERS: usize = 1 << 30;
 
 /// Refuses to make room for more numbers than can be held: the product of these sizes.
-pub(crate) fn check_room(what: &'static str, sizes: &[usize]) -> Result<()> {
+pub fn check_room(what: &'static str, sizes: &[usize]) -> Result<()> {
     let count = sizes.iter().fold(1_usize, |product, &size| product.saturating_mul(size));
     if count > MOST_NUMBERS { Err(Error::TooLarge { what, count, limit: MOST_NUMBERS }) } else { Ok(()) }
 }
 
 /// Refuses vectors of the wrong length.
-pub(crate) fn check_length(what: &'static str, expected: usize, found: usize) -> Result<()> {
+pub fn check_length(what: &'static str, expected: usize, found: usize) -> Result<()> {
     if expected == found { Ok(()) } else { Err(Error::shape(what, format!("[{expected}]"), format!("[{found}]"))) }
 }
 
 /// Refuses numbers that are negative or not finite.
-pub(crate) fn check_not_negative(name: &'static str, value: f64) -> Result<()> {
+pub fn check_not_negative(name: &'static str, value: f64) -> Result<()> {
     if value >= 0.0 && value.is_finite() {
         return Ok(());
     }
@@ -532,10 +532,10 @@ pub(crate) fn check_not_negative(name: &'static str, value: f64) -> Result<()> {
 }
 
 /// Prior observations below which shares of them would vanish between zero and the smallest double.
-pub(crate) const LEAST_STRENGTH: f64 = 1e-200;
+pub const LEAST_STRENGTH: f64 = 1e-200;
 
 /// Refuses numbers that are not above zero.
-pub(crate) fn check_positive(name: &'static str, value: f64) -> Result<()> {
+pub fn check_positive(name: &'static str, value: f64) -> Result<()> {
     if value > 0.0 && value.is_finite() {
         return Ok(());
     }

@@ -73,11 +73,10 @@
 //! ```
 
 pub mod agent;
-pub mod agreement;
 pub mod artifact;
 pub mod baselines;
+pub mod check;
 pub mod clustering;
-pub mod cohort;
 pub mod contextual;
 pub mod demos;
 pub mod domains;
@@ -92,11 +91,10 @@ pub mod model;
 pub mod nearest;
 pub mod network;
 pub mod objective;
-pub mod off_policy;
 pub mod optim;
 mod packed;
 pub mod plan;
-mod random;
+pub mod random;
 pub mod resampling;
 pub mod score;
 pub mod settings_file;

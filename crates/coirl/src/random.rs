@@ -5,7 +5,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 /// The stream of this name and number.
-pub(crate) fn stream(seed: u64, name: &str, number: u64) -> ChaCha8Rng {
+pub fn stream(seed: u64, name: &str, number: u64) -> ChaCha8Rng {
     // FNV-1a: a fixed function of the name, independent of the standard library's hasher.
     let digest = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
     let mut key = [0; 32];
@@ -17,7 +17,7 @@ pub(crate) fn stream(seed: u64, name: &str, number: u64) -> ChaCha8Rng {
 }
 
 /// The outcome at this quantile; the last possible one where rounding leaves a remainder.
-pub(crate) fn outcome(outcomes: impl Iterator<Item = (usize, f64)>, mut quantile: f64) -> usize {
+pub fn outcome(outcomes: impl Iterator<Item = (usize, f64)>, mut quantile: f64) -> usize {
     let mut last = 0;
     for (outcome, p) in outcomes {
         if p > 0.0 {

@@ -1,8 +1,8 @@
 //! Agreement of actions against a table small enough to count by hand, and against plain counting on random tables.
 #![allow(clippy::unwrap_used)] // a failed unwrap is a failed test
 
-use coirl::agreement::{Decisions, Grouping, Matching, MatchingSettings, match_actions};
 use coirl::resampling::{Interval, Resampling};
+use coirl_cohort::agreement::{Decisions, Grouping, Matching, MatchingSettings, match_actions};
 use proptest::prelude::*;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;

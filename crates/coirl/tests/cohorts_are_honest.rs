@@ -1,18 +1,18 @@
 //! A cohort is built on training stays only, counts what it says it counts, and says what is suspicious.
 
 use coirl::baselines::Majority;
-use coirl::cohort::synthetic::{Clinician, Synthetic};
-use coirl::cohort::{
-    Actions, BuildStage, Cohort, ContextScale, Ends, Exam, ExamSettings, Finding, Gaps, SameStep, Selection, Severity,
-    Spec, Table, Unsupported, build, lint, select,
-};
 use coirl::demos::Evidence;
 use coirl::learn::{Problem, Watch};
 use coirl::methods::{Method, Settings, fit};
 use coirl::model::Features;
-use coirl::off_policy::AssessmentSettings;
 use coirl::resampling::Resampling;
 use coirl::{Error, Result};
+use coirl_cohort::off_policy::AssessmentSettings;
+use coirl_cohort::synthetic::{Clinician, Synthetic};
+use coirl_cohort::{
+    Actions, BuildStage, Cohort, ContextScale, Ends, Exam, ExamSettings, Finding, Gaps, SameStep, Selection, Severity,
+    Spec, Table, Unsupported, build, lint, select,
+};
 use std::ops::ControlFlow;
 
 /// A row of a small table.
@@ -100,7 +100,7 @@ fn codes(findings: &[Finding]) -> Vec<&str> {
 #[test]
 fn a_patient_is_in_one_part_only_and_shares_are_kept() -> Result<()> {
     let cohort = built(&spec(), &rows())?;
-    let patients = |stays: &[coirl::cohort::RecordedStay]| {
+    let patients = |stays: &[coirl_cohort::RecordedStay]| {
         let mut all: Vec<String> = stays.iter().map(|stay| stay.patient.clone()).collect();
         all.sort();
         all.dedup();
@@ -473,14 +473,14 @@ fn binning_gives_the_actions_of_a_synthetic_table_back() -> Result<()> {
     for clinician in [Clinician::Linear, Clinician::Threshold] {
         let settings = Synthetic { stays: 1500, seed: 3, clinician, ..Synthetic::default() };
         let spec = Spec {
-            state: coirl::cohort::StateSpec { clusters: Some(30), ..Spec::preset("ai-clinician")?.state },
+            state: coirl_cohort::StateSpec { clusters: Some(30), ..Spec::preset("ai-clinician")?.state },
             ..Spec::preset("ai-clinician")?
         };
         let table = synthetic(&settings, &spec)?;
         let cohort = build(&table, &spec, 0, |_| ControlFlow::Continue(()))?;
         let Actions::Doses(doses) = &cohort.encoder.actions else { panic!("no doses") };
         assert_eq!(doses.iter().map(|dose| dose.n_levels()).collect::<Vec<_>>(), [5, 5]);
-        let recorded: std::collections::HashMap<&str, &coirl::cohort::RecordedStay> =
+        let recorded: std::collections::HashMap<&str, &coirl_cohort::RecordedStay> =
             cohort.train.stays().iter().chain(cohort.test.stays()).map(|stay| (stay.stay.as_str(), stay)).collect();
         let (mut same, mut all) = (0, 0);
         settings.generate(|stay| {

@@ -5,11 +5,11 @@
 mod clinicians;
 
 use clinicians::Clinicians;
-use coirl::off_policy::{
+use coirl::resampling::{Interval, Resampling};
+use coirl_cohort::off_policy::{
     Assessment, AssessmentSettings, Behaviour, BehaviourSettings, Comparable, Episode, FittedQSettings, Outcome,
     Record, StepPolicy, assess, recorded_outcome,
 };
-use coirl::resampling::{Interval, Resampling};
 use proptest::prelude::*;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;

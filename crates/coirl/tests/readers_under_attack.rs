@@ -15,7 +15,6 @@ use coirl::artifact::{
     array_keys, is_fitted, is_library, read_all_numbers, read_checkpoint, read_fitted, read_library, read_model,
     read_numbers, read_text, unpacked_limit, write_checkpoint, write_fitted, write_library, write_model,
 };
-use coirl::cohort::Spec;
 use coirl::demos::{Demonstration, Estimator, Train};
 use coirl::domains::Garnet;
 use coirl::learn::{
@@ -30,6 +29,7 @@ use coirl::model::{
 use coirl::network::{Architecture, Layer, Network, Standardisation};
 use coirl::objective::ObjectiveChoice;
 use coirl::transfer::Transfer;
+use coirl_cohort::Spec;
 use coirl_experiments::{Experiment, Scale};
 use effort::{Tally, effort, seed};
 use mutations::{nested, of_format, raw, read_archive, write_archive};

@@ -2,13 +2,13 @@
 #![allow(clippy::unwrap_used)] // a failed unwrap is a failed test
 
 use coirl::Error;
-use coirl::cohort::synthetic::{
-    Assignment, Clinician, Draws, FittedPolicy, N_COLUMNS, Row, Synthetic, SyntheticStay, Truth,
-};
 use coirl::contextual::plan_mapping;
 use coirl::domains::{Inadmissible, Patient, Sepsis};
 use coirl::model::{ActionId, Context, StateId};
 use coirl::plan::{ManyOptions, Policy, evaluate};
+use coirl_cohort::synthetic::{
+    Assignment, Clinician, Draws, FittedPolicy, N_COLUMNS, Row, Synthetic, SyntheticStay, Truth,
+};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 

@@ -20,12 +20,12 @@ use crate::numbers::full;
 use crate::output::{Manifest, OutputFolder};
 use crate::plans::npy_header;
 use coirl::artifact::{digest_of_file, open_regular, read_model, read_numbers, read_text, write_model};
-use coirl::cohort::synthetic::Synthetic;
-use coirl::cohort::{
-    Cohort, Encoder, Ends, Finding, Flow, RecordedStay, Spec, SupportSummary, TestStays, TrainStays, ValidationStays,
-};
 use coirl::demos::Trajectory;
 use coirl::model::{Cmdp, Context};
+use coirl_cohort::synthetic::Synthetic;
+use coirl_cohort::{
+    Cohort, Encoder, Ends, Finding, Flow, RecordedStay, Spec, SupportSummary, TestStays, TrainStays, ValidationStays,
+};
 use serde::{Deserialize, Serialize};
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -6,7 +6,7 @@ use crate::progress;
 use crate::tables::long;
 use clap::Args;
 use coirl::artifact::read_text;
-use coirl::cohort::{Spec, Table};
+use coirl_cohort::{Spec, Table};
 use std::path::{Path, PathBuf};
 
 /// The preset where nothing is said.

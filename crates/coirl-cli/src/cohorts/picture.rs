@@ -1,6 +1,6 @@
 //! What was tried when states were chosen: the likelihood of actions against the number of states.
 
-use coirl::cohort::{CandidateScore, SelectionStage};
+use coirl_cohort::{CandidateScore, SelectionStage};
 use kuva::TickFormat;
 use kuva::backend::svg::SvgBackend;
 use kuva::prelude::{Figure, Layout, LegendPosition, LinePlot, Plot, ScatterPlot};

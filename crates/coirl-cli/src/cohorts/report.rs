@@ -6,14 +6,14 @@ use super::scoring::{Scored, Scores};
 use crate::failure::Failure;
 use crate::numbers::{count, short};
 use crate::text::{self, Tabular};
-use coirl::cohort::synthetic::{Worth, Yardsticks};
-use coirl::cohort::{
+use coirl::model::{ActionId, Cmdp};
+use coirl::resampling::Estimate;
+use coirl_cohort::off_policy::{Assessment, Outcome};
+use coirl_cohort::synthetic::{Worth, Yardsticks};
+use coirl_cohort::{
     Actions, AgentAgreement, CandidateScore, Cohort, DoseLevels, Encoder, Finding, FlowStep, OffPolicy, Severity,
     TrainStays,
 };
-use coirl::model::{ActionId, Cmdp};
-use coirl::off_policy::{Assessment, Outcome};
-use coirl::resampling::Estimate;
 use coirl_experiments::Entrant;
 use coirl_experiments::cohort::Fared;
 use std::io::Write;
@@ -157,9 +157,9 @@ pub(crate) fn warnings(findings: &[Finding]) -> Vec<&Finding> {
 pub(crate) fn write_selection(out: &mut dyn Write, scores: &[CandidateScore]) -> Result<(), Failure> {
     text::title(out, "States that were tried, on validation stays")?;
     let mut screened: Vec<&CandidateScore> =
-        scores.iter().filter(|score| score.candidate.stage == coirl::cohort::SelectionStage::Screening).collect();
+        scores.iter().filter(|score| score.candidate.stage == coirl_cohort::SelectionStage::Screening).collect();
     screened.sort_by(|a, b| a.negative_log_likelihood.total_cmp(&b.negative_log_likelihood));
-    let others = scores.iter().filter(|score| score.candidate.stage != coirl::cohort::SelectionStage::Screening);
+    let others = scores.iter().filter(|score| score.candidate.stage != coirl_cohort::SelectionStage::Screening);
     let row = |score: &CandidateScore| {
         let measurements: Vec<String> = score
             .candidate

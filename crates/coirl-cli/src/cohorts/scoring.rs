@@ -5,10 +5,10 @@ use crate::failure::Failure;
 use crate::progress;
 use clap::{Args, ValueEnum};
 use coirl::agent::Agent;
-use coirl::cohort::synthetic::CarriedBack;
-use coirl::cohort::{AgentAgreement, Exam, ExamSettings, OffPolicy};
-use coirl::off_policy::{AssessmentSettings, BehaviourSettings, Comparable};
 use coirl::resampling::Resampling;
+use coirl_cohort::off_policy::{AssessmentSettings, BehaviourSettings, Comparable};
+use coirl_cohort::synthetic::CarriedBack;
+use coirl_cohort::{AgentAgreement, Exam, ExamSettings, OffPolicy};
 use serde::Serialize;
 use std::path::Path;
 

@@ -4,7 +4,7 @@
 use crate::destination::{note, to_file};
 use crate::failure::Failure;
 use coirl::artifact::read_text;
-use coirl::cohort::synthetic::Synthetic;
+use coirl_cohort::synthetic::Synthetic;
 use serde::{Deserialize, Serialize};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 pub(crate) struct TruthFile {
     pub(crate) settings: Synthetic,
     pub(crate) rows: usize,
-    /// [`coirl::cohort::Table::fingerprint`] of the table.
+    /// [`coirl_cohort::Table::fingerprint`] of the table.
     pub(crate) stays: String,
 }
 
@@ -32,7 +32,7 @@ impl TruthFile {
     }
 
     /// What a table was made with; nothing where nobody says so, or it is said of another table.
-    pub(crate) fn read(path: &Path, table: &coirl::cohort::Table, quiet: bool) -> Result<Option<Synthetic>, Failure> {
+    pub(crate) fn read(path: &Path, table: &coirl_cohort::Table, quiet: bool) -> Result<Option<Synthetic>, Failure> {
         let at = Self::beside(path);
         if !at.exists() {
             return Ok(None);

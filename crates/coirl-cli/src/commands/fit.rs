@@ -208,7 +208,7 @@ impl FitArgs {
             settings.initial = Some(mapping_of(problem.model(), problem.data().dimension(), table)?.values().to_vec());
         }
         if in_cohort {
-            settings = coirl::cohort::run_defaults(settings, validated);
+            settings = coirl_cohort::run_defaults(settings, validated);
         }
         Ok(settings.resolved_for(problem, validated)?)
     }

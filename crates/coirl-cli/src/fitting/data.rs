@@ -7,10 +7,10 @@ use crate::failure::Failure;
 use crate::models;
 use crate::tables::{Cells, Table};
 use clap::{Args, ValueEnum};
-use coirl::cohort::ValidationStays;
 use coirl::demos::{Demonstration, Estimator, Trajectory, Validation, truncation_horizon};
 use coirl::mapping::LinearMapping;
 use coirl::model::{Cmdp, Context, StateId};
+use coirl_cohort::ValidationStays;
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, Clone, Default, Args, serde::Serialize, serde::Deserialize)]
@@ -218,7 +218,7 @@ impl DataArgs {
     ) -> Result<Option<(Validation, f64)>, Failure> {
         let Some(folder) = &self.cohort else { return Ok(None) };
         let stays = CohortFolder::open(folder)?.validation(model)?;
-        let drawn = coirl::cohort::draw(stays.stays().len(), most, seed);
+        let drawn = coirl_cohort::draw(stays.stays().len(), most, seed);
         let some = ValidationStays::new(drawn.into_iter().map(|i| stays.stays()[i].clone()).collect());
         let demonstrations = some.demonstrations(model)?;
         if demonstrations.demonstrations().is_empty() {

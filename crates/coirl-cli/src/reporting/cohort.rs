@@ -9,8 +9,8 @@ use crate::cohorts::{
 use crate::failure::Failure;
 use crate::numbers::{count, short};
 use crate::text::Tabular;
-use coirl::cohort::{Actions, RecordedStay, TrainStays};
 use coirl::model::Cmdp;
+use coirl_cohort::{Actions, RecordedStay, TrainStays};
 use std::collections::BTreeSet;
 
 /// Measurements that a state is told by.
@@ -86,7 +86,7 @@ impl CohortSections<'_> {
         let content = if findings.is_empty() {
             paragraph("Nothing suspicious was found in the table.")
         } else {
-            let row = |(label, finding): (&str, &coirl::cohort::Finding)| {
+            let row = |(label, finding): (&str, &coirl_cohort::Finding)| {
                 vec![label.to_owned(), finding.code.clone(), finding.message.clone()]
             };
             let rows = findings.into_iter().map(row).collect();
@@ -205,7 +205,7 @@ fn actions(file: &CohortFile) -> Tabular {
 }
 
 fn contexts(file: &CohortFile) -> Tabular {
-    let row = |field: &coirl::cohort::ContextField| vec![field.column.clone(), short(field.fill)];
+    let row = |field: &coirl_cohort::ContextField| vec![field.column.clone(), short(field.fill)];
     let rows = file.encoder.contexts.fields.iter().map(row).collect();
     // The ends that fields are scaled by are those of single patients; cohort.json has them.
     let header = ["field", "where nothing is known"];

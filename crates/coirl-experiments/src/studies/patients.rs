@@ -4,9 +4,9 @@ use super::Run;
 use crate::cohort::enter;
 use crate::curves::Curve;
 use crate::experiment::Entrant;
-use coirl::cohort::synthetic::{Clinician, Synthetic};
-use coirl::cohort::{Spec, Table, build};
 use coirl::{Error, Result};
+use coirl_cohort::synthetic::{Clinician, Synthetic};
+use coirl_cohort::{Spec, Table, build};
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 
@@ -66,7 +66,7 @@ impl Patients {
 }
 
 /// Share of the commonest action of the test steps.
-fn majority(cohort: &coirl::cohort::Cohort) -> Option<f64> {
+fn majority(cohort: &coirl_cohort::Cohort) -> Option<f64> {
     let mut counts = vec![0u32; cohort.encoder.actions.len()];
     for stay in cohort.test.stays() {
         stay.trajectory.actions.iter().for_each(|action| counts[action.index()] += 1);

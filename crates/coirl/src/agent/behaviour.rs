@@ -97,11 +97,7 @@ pub(crate) fn behaviours(
 }
 
 /// The policies of an agent in each context with the probability of each, where it does not matter what they lead to.
-pub(crate) fn policies(
-    model: &Cmdp,
-    agent: &dyn ContextualPolicy,
-    contexts: &[Context],
-) -> Result<Vec<Vec<(f64, Policy)>>> {
+pub fn policies(model: &Cmdp, agent: &dyn ContextualPolicy, contexts: &[Context]) -> Result<Vec<Vec<(f64, Policy)>>> {
     let alone = |policies: Vec<Policy>| policies.into_iter().map(|policy| vec![(1.0, policy)]).collect();
     match agent.acting(model, contexts)? {
         Acting::Planning(rewards) => {

@@ -11,8 +11,8 @@ mod mixture;
 mod predictions;
 mod soft;
 
-pub use behaviour::{Acting, Behaviour, ContextualPolicy, act};
-pub(crate) use behaviour::{behaviours, following, policies};
+pub use behaviour::{Acting, Behaviour, ContextualPolicy, act, policies};
+pub(crate) use behaviour::{behaviours, following};
 pub use choice::Choice;
 pub(crate) use choice::scores;
 pub(crate) use cloned::linear;

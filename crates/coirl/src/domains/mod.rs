@@ -4,7 +4,7 @@
 mod driving;
 mod garnet;
 mod grid;
-pub(crate) mod sepsis;
+pub mod sepsis;
 
 pub use driving::{Driving, DrivingActions, DrivingScene, Polarity};
 pub use garnet::Garnet;

@@ -42,7 +42,21 @@ pub enum Hidden {
     /// [`Architecture::real_life`], or [`Architecture::cloning_real_life`].
     RealLife,
     /// These layers.
-    Layers(Vec<Layer>),
+    Layers(#[serde(deserialize_with = "one_or_many")] Vec<Layer>),
+}
+
+/// A list of layers, or a single one.
+fn one_or_many<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<Layer>, D::Error> {
+    #[derive(serde::Deserialize)]
+    #[serde(untagged)]
+    enum Form {
+        Many(Vec<Layer>),
+        One(Layer),
+    }
+    Ok(match serde::Deserialize::deserialize(deserializer)? {
+        Form::Many(layers) => layers,
+        Form::One(layer) => vec![layer],
+    })
 }
 
 /// Where the gradient comes from.

@@ -74,6 +74,7 @@ impl<M: Clone> Settings<M> {
         let stop = &mut resolved.stop;
         let watched = *stop.watched.get_or_insert_default();
         let can_stop = watched == Watched::Accuracy || learner.can_be_validated();
+        let can_stop = can_stop && self.record_every != Some(0);
         stop.patience = stop.patience.or((validated && can_stop).then_some(PATIENCE));
         resolved.record_loss.get_or_insert(true);
         if resolved.record_every.is_none() {

@@ -1,6 +1,6 @@
 //! Settings by name: `key=value`, as the command line, TOML files and Python say them.
 //!
-//! A key is the path of a setting as it is saved, `step_size.schedule.initial`; a value is JSON, or a word. What a method has is set
+//! A key is the path of a setting as it is saved, `step_size.schedule.initial`; a value is JSON, a list with commas, or a word. What a method has is set
 //! before what all methods share (`seed`, `stop.…`, `initial`, `record_every`, `record_loss`). A choice with numbers of its own may be
 //! named alone where these have defaults: `objective=likelihood`. `preset=…` takes settings of the paper, to which the others are added.
 
@@ -31,8 +31,16 @@ impl Assignment {
             ));
         };
         let text = text.trim();
-        let value = serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()));
-        Ok(Self { key: key.trim().replace('-', "_"), value })
+        Ok(Self { key: key.trim().replace('-', "_"), value: value_of(text) })
+    }
+}
+
+/// JSON, a list of values with commas between them, or a word.
+fn value_of(text: &str) -> Value {
+    match (serde_json::from_str(text), text.contains(',') && !text.starts_with(['{', '['])) {
+        (Ok(value), _) => value,
+        (Err(_), true) => text.split(',').map(|part| value_of(part.trim())).collect(),
+        (Err(_), false) => Value::String(text.to_owned()),
     }
 }
 
@@ -93,9 +101,10 @@ fn put(at: &mut Value, path: &str, value: Value) {
     let mut keys = path.split('.');
     let Some(first) = keys.next() else { return };
     let mut at = &mut at[first];
-    for key in keys {
-        let chosen = at.as_object().is_some_and(|object| object.contains_key(key) || first == "stop");
-        if !chosen {
+    for (depth, key) in keys.enumerate() {
+        // What follows the name of a setting is the name of a choice; below it are the numbers of that choice.
+        let kept = at.as_object().is_some_and(|object| object.contains_key(key) || first == "stop" || depth > 0);
+        if !kept {
             *at = Value::Object(Map::new());
         }
         at = &mut at[key];

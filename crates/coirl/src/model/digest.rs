@@ -7,7 +7,7 @@ use super::kernel::Layout;
 use sha2::{Digest, Sha256};
 
 /// SHA-256, in hexadecimal digits, of all the bytes that `feed` hands on.
-pub(crate) fn sha256(feed: impl FnOnce(&mut dyn FnMut(&[u8]))) -> String {
+pub fn sha256(feed: impl FnOnce(&mut dyn FnMut(&[u8]))) -> String {
     let mut hasher = Sha256::new();
     feed(&mut |bytes| hasher.update(bytes));
     hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()

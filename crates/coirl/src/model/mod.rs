@@ -7,7 +7,7 @@
 mod cmdp;
 mod context;
 mod criterion;
-pub(crate) mod digest;
+pub mod digest;
 mod dynamics;
 mod features;
 mod kernel;

@@ -3,9 +3,9 @@
 use crate::error::{Error, Result, check_room};
 use std::ops::Range;
 
-/// A hidden layer.
+/// A hidden layer. In settings a width may stand for one with a leaky ReLU, and "336n" for one that is normalised over the batch as well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "LayerForm")]
 pub struct Layer {
     /// Units.
     pub width: usize,
@@ -13,6 +13,40 @@ pub struct Layer {
     pub batch_normalisation: bool,
     /// Whether a leaky ReLU follows; without one the layer is linear.
     pub leaky: bool,
+}
+
+/// The forms in which a layer may be written.
+#[derive(serde::Deserialize)]
+#[serde(untagged)]
+enum LayerForm {
+    Width(usize),
+    Word(String),
+    Whole(WholeLayer),
+}
+
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WholeLayer {
+    width: usize,
+    batch_normalisation: bool,
+    leaky: bool,
+}
+
+impl TryFrom<LayerForm> for Layer {
+    type Error = String;
+
+    fn try_from(form: LayerForm) -> Result<Self, String> {
+        match form {
+            LayerForm::Width(width) => Ok(Layer::leaky(width)),
+            LayerForm::Whole(WholeLayer { width, batch_normalisation, leaky }) => {
+                Ok(Layer { width, batch_normalisation, leaky })
+            }
+            LayerForm::Word(word) => match word.strip_suffix('n').and_then(|digits| digits.trim().parse().ok()) {
+                Some(width) => Ok(Layer::normalised(width)),
+                None => Err(format!("layer {word}: expected a width such as 336 or 336n")),
+            },
+        }
+    }
 }
 
 impl Layer {

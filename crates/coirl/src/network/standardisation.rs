@@ -14,7 +14,7 @@ pub struct Standardisation {
 
 impl Standardisation {
     /// Weighted mean and deviation of every column; a column that does not vary is divided by one.
-    pub(crate) fn fitted<'a>(width: usize, rows: impl Iterator<Item = (&'a [f64], f64)> + Clone) -> Self {
+    pub fn fitted<'a>(width: usize, rows: impl Iterator<Item = (&'a [f64], f64)> + Clone) -> Self {
         let total: f64 = rows.clone().map(|(_, weight)| weight).sum();
         let mut shift = vec![0.0; width];
         for (row, weight) in rows.clone() {
@@ -36,7 +36,7 @@ impl Standardisation {
     }
 
     /// Refuses lengths other than `width`, numbers that are not finite, and scales that are not above zero.
-    pub(crate) fn check(&self, width: usize) -> Result<()> {
+    pub fn check(&self, width: usize) -> Result<()> {
         check_length("shift of the context", width, self.shift.len())?;
         check_length("scale of the context", width, self.scale.len())?;
         check_finite("shift of the context", &self.shift)?;
@@ -48,7 +48,7 @@ impl Standardisation {
     }
 
     /// (x − shift) / scale.
-    pub(crate) fn of(&self, values: &[f64]) -> Vec<f64> {
+    pub fn of(&self, values: &[f64]) -> Vec<f64> {
         values.iter().zip(self.shift.iter().zip(&self.scale)).map(|(x, (shift, scale))| (x - shift) / scale).collect()
     }
 }

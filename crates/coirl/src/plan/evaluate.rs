@@ -183,7 +183,7 @@ pub fn successor_features(mdp: &Mdp<'_>, policy: &Policy) -> Result<Vec<f64>> {
 
 /// E[Σ γᵗ x(s_t, a_t)] from every state, for vectors x of `width` numbers: row-major `[n_states, width]`. `add` adds a share
 /// of the vector of a state and a pair to a row. For the criteria with a sum.
-pub(crate) fn discounted_sums(
+pub fn discounted_sums(
     mdp: &Mdp<'_>,
     policy: &Policy,
     width: usize,
@@ -340,13 +340,13 @@ pub(super) fn policy_matrix(
 }
 
 /// What a policy does at one time.
-#[derive(Clone, Copy)]
-pub(crate) struct Stage<'a> {
+#[derive(Debug, Clone, Copy)]
+pub struct Stage<'a> {
     pairs: &'a Pairs,
     policy: StagePolicy<'a>,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 enum StagePolicy<'a> {
     Actions(&'a [crate::model::ActionId]),
     Probabilities(&'a [f64]),
@@ -354,7 +354,7 @@ enum StagePolicy<'a> {
 
 impl Stage<'_> {
     /// The probability of a pair in its state.
-    pub(crate) fn share(self, state: usize, pair: usize) -> f64 {
+    pub fn share(self, state: usize, pair: usize) -> f64 {
         match self.policy {
             StagePolicy::Actions(actions) => f64::from(u8::from(actions[state] == self.pairs.action(pair))),
             StagePolicy::Probabilities(probabilities) => probabilities[pair],
@@ -363,7 +363,7 @@ impl Stage<'_> {
 }
 
 /// The policy at each of `steps` times, after checking that it fits the pairs.
-pub(crate) fn stage_distributions<'a>(pairs: &'a Pairs, policy: &'a Policy, steps: usize) -> Result<Vec<Stage<'a>>> {
+pub fn stage_distributions<'a>(pairs: &'a Pairs, policy: &'a Policy, steps: usize) -> Result<Vec<Stage<'a>>> {
     // One handle per stage, four words each.
     check_room("horizon of a policy's evaluation", &[4, steps])?;
     let stage = |policy| Stage { pairs, policy };

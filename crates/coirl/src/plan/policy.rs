@@ -52,7 +52,7 @@ impl Policy {
     }
 
     /// The number of decisions, for policies that change with time.
-    pub(crate) fn n_stages(&self) -> Option<usize> {
+    pub fn n_stages(&self) -> Option<usize> {
         match self {
             Policy::Stationary(_) | Policy::Stochastic(_) => None,
             Policy::Staged(stages) => Some(stages.len()),

@@ -39,13 +39,13 @@ pub struct Estimate {
 
 impl Resampling {
     /// Refuses settings that make no interval.
-    pub(crate) fn check(&self) -> Result<()> {
+    pub fn check(&self) -> Result<()> {
         check_resamples("resamples", self.resamples)?;
         check_level(self.level)
     }
 
     /// Statistics of all patients, with intervals. `statistics` is given how often each patient counts.
-    pub(crate) fn estimates<const N: usize>(
+    pub fn estimates<const N: usize>(
         &self,
         n_patients: usize,
         statistics: impl Fn(&[f64]) -> [f64; N] + Sync,

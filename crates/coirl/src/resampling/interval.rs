@@ -13,7 +13,7 @@ pub struct Interval {
 
 impl Interval {
     /// The middle `level` of the numbers, quantiles interpolated between neighbours; nothing where there are no numbers.
-    pub(crate) fn of(mut numbers: Vec<f64>, level: f64) -> Option<Self> {
+    pub fn of(mut numbers: Vec<f64>, level: f64) -> Option<Self> {
         let last = numbers.len().checked_sub(1)?;
         numbers.sort_by(f64::total_cmp);
         let quantile = |share: f64| {
@@ -37,7 +37,7 @@ impl Interval {
 }
 
 /// Refuses levels that are none.
-pub(crate) fn check_level(level: f64) -> Result<()> {
+pub fn check_level(level: f64) -> Result<()> {
     if level > 0.0 && level < 1.0 {
         return Ok(());
     }
@@ -46,7 +46,7 @@ pub(crate) fn check_level(level: f64) -> Result<()> {
 }
 
 /// Refuses numbers of resamples that make no interval.
-pub(crate) fn check_resamples(name: &'static str, count: usize) -> Result<()> {
+pub fn check_resamples(name: &'static str, count: usize) -> Result<()> {
     if count >= 2 {
         return check_room(name, &[count]);
     }

@@ -1,10 +1,7 @@
-//! Uncertainty by resampling patients: intervals, folds, and what a table of recorded steps must hold for them.
+//! Uncertainty by resampling: intervals, and estimates with intervals.
 
 mod estimate;
 mod interval;
-pub(crate) mod patients;
-pub(crate) mod recorded_steps;
 
 pub use estimate::{Estimate, Resampling};
-pub use interval::Interval;
-pub(crate) use interval::{check_level, check_resamples};
+pub use interval::{Interval, check_level, check_resamples};

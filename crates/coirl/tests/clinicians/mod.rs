@@ -4,8 +4,8 @@
 use coirl::demos::Trajectory;
 use coirl::domains::Sepsis;
 use coirl::model::{ActionId, Cmdp, Mdp, StateId};
-use coirl::off_policy::{Behaviour, Episode, Record, StepPolicy};
 use coirl::plan::{Planner, Policy, evaluate};
+use coirl_cohort::off_policy::{Behaviour, Episode, Record, StepPolicy};
 
 const DEATH: StateId = StateId(713);
 const SURVIVAL: StateId = StateId(714);

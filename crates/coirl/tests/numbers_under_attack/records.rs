@@ -4,17 +4,17 @@ use crate::attempt::attempt;
 use crate::effort::{Tally, effort, seed};
 use crate::extremes::{NONSENSE, NUMBERS, TINIEST, contexts, discounts, distribution, numbers, one_of};
 use coirl::clustering::{KMeans, Points};
-use coirl::cohort::{BuildStage, Spec, Table, build, lint};
 use coirl::demos::Evidence;
 use coirl::dynamics::{
     Centres, ExpectationMaximisation, Observations, Prior, PriorMean, Structure, Transition, Unseen, estimate,
 };
 use coirl::model::{ActionId, ContextSpace, Dynamics, Kernel, Pairs, StateId};
-use coirl::off_policy::{
+use coirl::resampling::Resampling;
+use coirl_cohort::off_policy::{
     AssessmentSettings, Behaviour, BehaviourSettings, Comparable, Episode, FittedQSettings, Outcome, Record,
     StepPolicy, assess, recorded_outcome,
 };
-use coirl::resampling::Resampling;
+use coirl_cohort::{BuildStage, Spec, Table, build, lint};
 use rand::{Rng, RngExt};
 use std::ops::ControlFlow;
 use std::sync::Arc;

@@ -11,9 +11,9 @@ use coirl::learn::{Bundle, EvolutionStrategies, ReplayedEvolution, Watch};
 use coirl::mapping::LinearMapping;
 use coirl::methods::{Method, Settings, fit};
 use coirl::model::{ActionId, Cmdp, ContextSpace, Criterion, Pairs, Reward, StateId};
-use coirl::off_policy::{Behaviour, BehaviourSettings, Episode, Record};
 use coirl::plan::{Limits, ManyOptions, Method as Planning, PlannedReward, Planner, Policy, Start, Status, evaluate};
 use coirl::transfer::Transfer;
+use coirl_cohort::off_policy::{Behaviour, BehaviourSettings, Episode, Record};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 

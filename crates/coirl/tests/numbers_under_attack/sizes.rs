@@ -12,10 +12,10 @@ use coirl::mapping::LinearMapping;
 use coirl::methods::{Method, Settings, fit};
 use coirl::model::{Cmdp, ContextSpace, Criterion, Reward};
 use coirl::network::{Architecture, Layer};
-use coirl::off_policy::{Episode, Record, recorded_outcome};
 use coirl::optim::Perturbation;
 use coirl::plan::{Planner, Policy, evaluate};
 use coirl::resampling::Resampling;
+use coirl_cohort::off_policy::{Episode, Record, recorded_outcome};
 
 const HUGE: usize = 1 << 62;
 

@@ -9,13 +9,16 @@ const FILE: &[u8] = include_bytes!("../../../data/sepsis/icu-sepsis-2.0.1.safete
 const NAME: &str = "icu-sepsis-2.0.1.safetensors";
 
 /// States in which somebody acts.
-pub(crate) const N_CLUSTERS: usize = 713;
-pub(crate) const DEATH: usize = 713;
-pub(crate) const SURVIVAL: usize = 714;
+pub const N_CLUSTERS: usize = 713;
+/// The state of those who died.
+pub const DEATH: usize = 713;
+/// The state of those who left alive.
+pub const SURVIVAL: usize = 714;
 /// Where inadmissible actions lead in the simulator; the end of an episode in ICU-Sepsis itself.
 pub(super) const UNKNOWN: usize = 715;
 pub(super) const N_STATES: usize = 716;
-pub(crate) const N_ACTIONS: usize = 25;
+/// Actions: five levels of fluids times five of vasopressors.
+pub const N_ACTIONS: usize = 25;
 
 /// The columns of a centroid, in the order of the file.
 pub(super) const COLUMNS: [&str; 47] = [

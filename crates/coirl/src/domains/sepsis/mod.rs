@@ -13,9 +13,8 @@ mod published;
 mod reward;
 mod survival;
 
-pub(crate) use data::{DEATH, N_ACTIONS, N_CLUSTERS, SURVIVAL};
-pub use patients::Patient;
-pub(crate) use patients::{COMA_SCALE, CONTEXTS};
+pub use data::{DEATH, N_ACTIONS, N_CLUSTERS, SURVIVAL};
+pub use patients::{COMA_SCALE, CONTEXTS, Patient};
 
 use crate::dynamics::centres;
 use crate::error::{Result, check_room};
@@ -113,18 +112,18 @@ impl Sepsis {
     }
 
     /// The patients of these numbers, counted from 0, of the list that [`Sepsis::patients`] begins.
-    pub(crate) fn patients_numbered(numbers: &[u64], seed: u64) -> Result<Vec<Patient>> {
+    pub fn patients_numbered(numbers: &[u64], seed: u64) -> Result<Vec<Patient>> {
         let population = Population::new(Data::shipped()?)?;
         numbers.par_iter().map(|&number| population.draw(seed, number)).collect()
     }
 
-    /// A column of the published centroids, by cluster and as published: see [`crate::cohort::synthetic`] for the units.
-    pub(crate) fn centroid_column(name: &str) -> Result<Vec<f64>> {
+    /// A column of the published centroids, by cluster and as published.
+    pub fn centroid_column(name: &str) -> Result<Vec<f64>> {
         Data::shipped()?.column(name)
     }
 
     /// The process in which survival earns one and nothing else counts, at discount one: values are probabilities to survive.
-    pub(crate) fn survival() -> Result<Cmdp> {
+    pub fn survival() -> Result<Cmdp> {
         survival::model(Data::shipped()?)
     }
 

@@ -15,7 +15,7 @@ use rand_distr::{Distribution, Gamma, Poisson, StandardNormal};
 use std::ops::RangeInclusive;
 
 /// The fields of a context.
-pub(crate) const CONTEXTS: [&str; 7] = ["gender", "age", "elixhauser", "re_admission", "Weight_kg", "GCS", "mechvent"];
+pub const CONTEXTS: [&str; 7] = ["gender", "age", "elixhauser", "re_admission", "Weight_kg", "GCS", "mechvent"];
 
 /// Range of each field; values beyond are clipped.
 const BOUNDS: [RangeInclusive<f64>; 7] =
@@ -26,7 +26,8 @@ const VOICE: f64 = 0.1;
 /// Mean and standard deviation of a published z-score in its own unit.
 const AGE_YEARS: (f64, f64) = (66.5, 15.0);
 const WEIGHT_KG: (f64, f64) = (80.8, 25.6);
-pub(crate) const COMA_SCALE: (f64, f64) = (13.0, 3.0);
+/// Mean and standard deviation of the Glasgow coma scale.
+pub const COMA_SCALE: (f64, f64) = (13.0, 3.0);
 /// Variance within a cluster, in squared standard deviations.
 const WITHIN: [f64; 3] = [0.617, 0.681, 0.491];
 /// Correlation within a cluster of age with weight and with the coma scale.

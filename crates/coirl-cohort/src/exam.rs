@@ -1,0 +1,357 @@
+//! How an agent does on stays that nothing was learned from: whether it does what was done, what it would have reached, and where the table is
+//! synthetic what it is worth in truth.
+
+use super::encoder::{Actions, Encoder};
+use super::model::Ends;
+use super::recorded::{RecordedStay, TestStays, ValidationStays};
+use super::split::draw;
+use super::synthetic::{CarriedBack, Draws, FittedPolicy, Row, Synthetic, Truth};
+use crate::agreement::{Decisions, Grouping, Matching, MatchingSettings, match_actions, visited_state_accuracy};
+use crate::off_policy::{
+    Assessment, AssessmentSettings, Behaviour, BehaviourSettings, Calibration, Episode, FittedQSettings, Record,
+    StepPolicy, assess, recorded_outcome,
+};
+use coirl::agent::Agent;
+use coirl::agent::{Confidence, Predictions, policies};
+use coirl::clustering::Points;
+use coirl::domains::sepsis::N_ACTIONS;
+use coirl::model::{ActionId, Cmdp, Context, StateId};
+use coirl::plan::Policy;
+use coirl::resampling::{Estimate, Resampling};
+use coirl::{Error, Result};
+use serde::Serialize;
+use std::collections::{BTreeMap, HashMap};
+
+/// Columns of the doses that a synthetic table knows.
+const FLUIDS: &str = "input_4hourly";
+const VASOPRESSOR: &str = "max_dose_vaso";
+/// The action of doing nothing.
+const NO_TREATMENT: u32 = 0;
+
+/// Settings of an exam.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ExamSettings {
+    /// How patients are drawn again for intervals.
+    pub resampling: Resampling,
+    /// How the behaviour of those who were recorded is estimated.
+    pub behaviour: BehaviourSettings,
+    /// How what a policy would have reached is estimated.
+    pub assessment: AssessmentSettings,
+    /// Share of the behaviour policy that is mixed into one that takes a single action: without it most stays have no weight at all.
+    pub softness: f64,
+    /// Patients on whom the true value is computed.
+    pub true_patients: usize,
+    /// Patients below which nothing is told of a subgroup.
+    pub smallest_cell: usize,
+}
+
+impl Default for ExamSettings {
+    fn default() -> Self {
+        Self {
+            resampling: Resampling::default(),
+            behaviour: BehaviourSettings::default(),
+            // Survival to a hundredth of a per cent; at discount one sweeps settle slowly. States are fitted, and over fifty tables fitted Q
+            // evaluation never held the truth where weights were refused (docs/off-policy.md).
+            assessment: AssessmentSettings {
+                fitted_q_alone: false,
+                fitted_q: FittedQSettings { tolerance: 1e-5, ..FittedQSettings::default() },
+                ..AssessmentSettings::default()
+            },
+            softness: 0.01,
+            true_patients: 300,
+            smallest_cell: 10,
+        }
+    }
+}
+
+/// How well an agent's actions match the record.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AgentAgreement {
+    /// By step, by patient and by subgroup of the context.
+    #[serde(flatten)]
+    pub matching: Matching,
+    /// The accuracy of the paper: see [`visited_state_accuracy`].
+    pub published_accuracy: Estimate,
+    /// How sure of itself the agent was taken to be for the log-loss, found on validation stays.
+    pub confidence: Option<Confidence>,
+}
+
+/// What policies would have reached, by their names.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct OffPolicy {
+    /// Share of the stays that ended well.
+    pub recorded: Estimate,
+    /// How well the behaviour of those who were recorded is known.
+    pub calibration: Calibration,
+    /// Each policy.
+    pub policies: Vec<(String, Assessment)>,
+}
+
+/// Stays to be examined on.
+pub struct Exam<'a> {
+    model: &'a Cmdp,
+    encoder: &'a Encoder,
+    ends: Ends,
+    validation: &'a ValidationStays,
+    test: &'a TestStays,
+}
+
+/// Visits of some stays, one after the other.
+struct Visits<'a> {
+    patients: Vec<u64>,
+    contexts: Vec<Context>,
+    states: Vec<&'a [StateId]>,
+    taken: Vec<u32>,
+}
+
+impl<'a> Visits<'a> {
+    fn of(stays: &'a [RecordedStay]) -> Self {
+        let numbers = patient_numbers(stays);
+        let with_steps = || stays.iter().zip(&numbers).filter(|(stay, _)| !stay.trajectory.actions.is_empty());
+        let steps = |stay: &RecordedStay| stay.trajectory.actions.len();
+        Self {
+            patients: with_steps().flat_map(|(stay, &number)| std::iter::repeat_n(number, steps(stay))).collect(),
+            contexts: with_steps().map(|(stay, _)| stay.context.clone()).collect(),
+            states: with_steps().map(|(stay, _)| &stay.trajectory.states[..steps(stay)]).collect(),
+            taken: with_steps().flat_map(|(stay, _)| stay.trajectory.actions.iter().map(|action| action.0)).collect(),
+        }
+    }
+}
+
+/// A number for every patient.
+fn patient_numbers(stays: &[RecordedStay]) -> Vec<u64> {
+    let mut numbers: HashMap<&str, u64> = HashMap::new();
+    let mut of_stays = Vec::with_capacity(stays.len());
+    for stay in stays {
+        let next = numbers.len() as u64;
+        of_stays.push(*numbers.entry(&stay.patient).or_insert(next));
+    }
+    of_stays
+}
+
+impl<'a> Exam<'a> {
+    /// On test stays; validation stays choose what has to be chosen.
+    pub fn new(
+        model: &'a Cmdp,
+        encoder: &'a Encoder,
+        ends: Ends,
+        validation: &'a ValidationStays,
+        test: &'a TestStays,
+    ) -> Result<Self> {
+        if test.stays().iter().all(|stay| stay.trajectory.actions.is_empty()) {
+            return Err(Error::shape("test stays with an action", "at least 1", 0));
+        }
+        Ok(Self { model, encoder, ends, validation, test })
+    }
+
+    /// How well an agent's actions match those of the test stays.
+    pub fn agreement(&self, agent: &Agent, settings: &ExamSettings) -> Result<AgentAgreement> {
+        let predicted = |visits: &Visits<'_>| Predictions::of(self.model, agent, &visits.contexts, &visits.states);
+        let confidence = match self.validation.stays() {
+            [] => None,
+            stays => {
+                let visits = Visits::of(stays);
+                Some(predicted(&visits)?.calibrated_on(&visits.taken))
+            }
+        };
+        let visits = Visits::of(self.test.stays());
+        let predictions = predicted(&visits)?;
+        let probabilities = match confidence {
+            Some(confidence) => predictions.with_confidence(confidence),
+            None => predictions.probabilities().to_vec(),
+        };
+        let ranks = predictions.ranks();
+        let levels = self.encoder.actions.levels();
+        let decisions = Decisions {
+            patients: &visits.patients,
+            recorded: &visits.taken,
+            n_actions: predictions.n_actions(),
+            probabilities: &probabilities,
+            scores: ranks.as_deref(),
+            levels: &levels,
+        };
+        let own = MatchingSettings { resampling: settings.resampling.clone(), ..MatchingSettings::default() };
+        let states: Vec<u32> = visits.states.iter().flat_map(|states| states.iter().map(|state| state.0)).collect();
+        let first = |row: &[f64]| (1..row.len()).fold(0, |best, i| if row[i] > row[best] { i } else { best }) as u32;
+        let taken: Vec<u32> = predictions.probabilities().chunks_exact(predictions.n_actions()).map(first).collect();
+        Ok(AgentAgreement {
+            matching: match_actions(&decisions, &self.groupings(), &own)?.withholding(settings.smallest_cell),
+            published_accuracy: visited_state_accuracy(
+                &visits.patients,
+                &states,
+                &visits.taken,
+                &taken,
+                &settings.resampling,
+            )?,
+            confidence,
+        })
+    }
+
+    /// Patients by each field of the context: by its values where it has two, else below and above the training median, and whoever has none.
+    fn groupings(&self) -> Vec<Grouping> {
+        let stays = self.test.stays();
+        let numbers = patient_numbers(stays);
+        let grouping = |(j, field): (usize, &super::ContextField)| {
+            let flag =
+                stays.iter().all(|stay| !field.knows(stay.fields[j]) || stay.fields[j] == 0.0 || stay.fields[j] == 1.0);
+            let mut labels = BTreeMap::new();
+            for (stay, &number) in stays.iter().zip(&numbers) {
+                let x = stay.fields[j];
+                let label = match () {
+                    () if !field.knows(x) => "not recorded".to_owned(),
+                    () if flag => format!("{x}"),
+                    () if x <= field.fill => format!("at most {}", rounded(field.fill)),
+                    () => format!("above {}", rounded(field.fill)),
+                };
+                labels.entry(number).or_insert(label);
+            }
+            Grouping { name: field.column.clone(), labels }
+        };
+        self.encoder.contexts.fields.iter().enumerate().map(grouping).collect()
+    }
+
+    /// What these agents, those who were recorded, random actions and no treatment reach by the recorded outcome, a good end being worth one.
+    /// Nothing where no outcome is recorded.
+    pub fn off_policy(&self, agents: &[(String, &Agent)], settings: &ExamSettings) -> Result<Option<OffPolicy>> {
+        let ended: Vec<&RecordedStay> = self
+            .test
+            .stays()
+            .iter()
+            .filter(|stay| stay.bad_end.is_some() && !stay.trajectory.actions.is_empty())
+            .collect();
+        if ended.is_empty() {
+            return Ok(None);
+        }
+        let numbers: HashMap<&str, u64> = self
+            .test
+            .stays()
+            .iter()
+            .zip(patient_numbers(self.test.stays()))
+            .map(|(stay, n)| (stay.patient.as_str(), n))
+            .collect();
+        let episode = |stay: &&RecordedStay| {
+            let steps = stay.trajectory.actions.len();
+            let mut rewards = vec![0.0; steps];
+            rewards[steps - 1] = f64::from(u8::from(stay.bad_end == Some(false)));
+            Episode {
+                patient: numbers[stay.patient.as_str()],
+                states: stay.trajectory.states[..steps].iter().map(|state| state.0).collect(),
+                actions: stay.trajectory.actions.iter().map(|action| action.0).collect(),
+                rewards,
+            }
+        };
+        let mut record =
+            Record::new(self.ends.n_states(), self.encoder.actions.len(), 1.0, ended.iter().map(episode).collect())?;
+        let width = self.encoder.measurements.len();
+        if ended.iter().all(|stay| stay.points.len() == width * stay.trajectory.actions.len()) {
+            record = record.with_covariates(width, ended.iter().flat_map(|stay| &stay.points).copied().collect())?;
+        }
+        let behaviour = Behaviour::estimate(&record, &settings.behaviour)?;
+        let contexts: Vec<Context> = ended.iter().map(|stay| stay.context.clone()).collect();
+        let visits: Vec<&[StateId]> =
+            ended.iter().map(|stay| &stay.trajectory.states[..stay.trajectory.actions.len()]).collect();
+        let mut policies = Vec::new();
+        for (name, agent) in agents {
+            let predictions = Predictions::of(self.model, *agent, &contexts, &visits)?;
+            let policy = StepPolicy::new(&record, predictions.probabilities().to_vec())?;
+            policies.push((name.clone(), policy));
+        }
+        policies.push(("clinicians, by their estimated policy".into(), behaviour.policy().clone()));
+        policies.push(("random, of actions seen".into(), StepPolicy::uniform_over_seen(&record)));
+        policies.push(("no treatment".into(), StepPolicy::always(&record, NO_TREATMENT)?));
+        let assessed = |(name, policy): (String, StepPolicy)| {
+            let soft = policy.softened(settings.softness, behaviour.policy())?;
+            Ok((name, assess(&record, &behaviour, &soft, &settings.assessment)?))
+        };
+        Ok(Some(OffPolicy {
+            recorded: recorded_outcome(&record, &settings.assessment.resampling)?,
+            calibration: behaviour.calibration().clone(),
+            policies: policies.into_iter().map(assessed).collect::<Result<_>>()?,
+        }))
+    }
+
+    /// What the agents' policies are worth in the simulator that wrote the table, carried back through the fitted states. Nothing for
+    /// action sets that leave a treatment of the simulator open.
+    pub fn true_values(
+        &self,
+        agents: &[&Agent],
+        synthetic: &Synthetic,
+        settings: &ExamSettings,
+    ) -> Result<Option<Vec<CarriedBack>>> {
+        let Some(actions) = simulator_actions(&self.encoder.actions) else { return Ok(None) };
+        let drawn = draw(self.test.stays().len(), settings.true_patients, settings.resampling.seed);
+        let stays: Vec<&RecordedStay> = drawn.into_iter().map(|i| &self.test.stays()[i]).collect();
+        let id = |stay: &&RecordedStay| {
+            stay.stay.parse::<u64>().map_err(|_| Error::InvalidSetting {
+                name: "stay",
+                value: stay.stay.clone(),
+                reason: "expected the number of a synthetic stay",
+            })
+        };
+        let ids = stays.iter().map(id).collect::<Result<Vec<_>>>()?;
+        let truth = Truth::of(synthetic)?;
+        let patients = truth.test_patients(synthetic.patients(&ids)?)?;
+        let assignment = patients.assignment(Draws::default(), |rows| self.states_of(rows))?;
+        let contexts: Vec<Context> = stays.iter().map(|stay| stay.context.clone()).collect();
+        let carried = |agent: &&Agent| {
+            let policies = policies(self.model, *agent, &contexts)?;
+            patients.carried_back(&assignment, |i| self.in_simulator(&policies[i], &actions))
+        };
+        agents.iter().map(carried).collect::<Result<_>>().map(Some)
+    }
+
+    /// The fitted states of emitted rows.
+    fn states_of(&self, rows: &[Row]) -> Result<Vec<usize>> {
+        let columns = Synthetic::columns();
+        let at: HashMap<&str, usize> = columns.iter().enumerate().map(|(i, name)| (*name, i)).collect();
+        let value = |row: &Row, name: &str| at.get(name).map_or(f64::NAN, |&i| row[i]);
+        let points: Vec<f32> =
+            rows.iter().flat_map(|row| self.encoder.measurements.point(|name| value(row, name))).collect();
+        let states = self.encoder.centroids.assign(&Points::new(points, self.encoder.measurements.len())?)?;
+        Ok(states.into_iter().map(|state| state as usize).collect())
+    }
+
+    /// A policy in the simulator's actions.
+    fn in_simulator(&self, policies: &[(f64, Policy)], actions: &[ActionId]) -> Result<FittedPolicy> {
+        let n_clusters = self.encoder.centroids.n_clusters();
+        if let [(_, policy)] = policies
+            && let Some(taken) = policy.actions()
+        {
+            return Ok(FittedPolicy::Actions(taken[..n_clusters].iter().map(|a| actions[a.index()]).collect()));
+        }
+        let n = N_ACTIONS;
+        let mut rows = vec![0.0; n_clusters * n];
+        for (share, policy) in policies {
+            let stages = coirl::plan::evaluate::stage_distributions(self.model.pairs(), policy, 1)?;
+            for state in 0..n_clusters {
+                for pair in self.model.pairs().of_state(state) {
+                    let action = actions[self.model.pairs().action(pair).index()];
+                    rows[state * n + action.index()] += share * stages[0].share(state, pair);
+                }
+            }
+        }
+        Ok(FittedPolicy::Probabilities(rows))
+    }
+}
+
+/// The action of the simulator that each action of the model is, by its typical doses.
+fn simulator_actions(actions: &Actions) -> Option<Vec<ActionId>> {
+    let Actions::Doses(doses) = actions else { return None };
+    let at = |name: &str| doses.iter().position(|dose| dose.column == name);
+    let (fluids, vasopressor) = (at(FLUIDS)?, at(VASOPRESSOR)?);
+    let of_action = |action: usize| {
+        let levels = actions.levels_of(ActionId(action as u32));
+        let dose = |i: usize| doses[i].typical[levels[i]];
+        Synthetic::nearest_action(dose(fluids), dose(vasopressor))
+    };
+    Some((0..actions.len()).map(of_action).collect())
+}
+
+/// Four significant digits.
+fn rounded(x: f64) -> f64 {
+    if x == 0.0 || !x.is_finite() {
+        return x;
+    }
+    let scale = 10f64.powi(3 - x.abs().log10().floor() as i32);
+    (x * scale).round() / scale
+}

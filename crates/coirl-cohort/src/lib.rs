@@ -1,0 +1,56 @@
+//! From a table of people to a contextual model.
+//!
+//! A clinical data scientist has a long table: one row per stay and step, with who, when, measurements, doses and the outcome. A [`Spec`] says
+//! which column is what; [`build`] makes a [`Cohort`] of it:
+//!
+//! ```text
+//! rows ─→ stays ─→ split by patient ─┬→ measurements ─→ points ─→ k-means ─→ states ─┐
+//!            │                       ├→ doses ─→ levels ─→ actions ──────────────────┼→ counts ─→ model
+//!          flow                      └→ fields ─→ contexts ──────────────────────────┘
+//! ```
+//!
+//! Everything below the split is fitted on training stays only. What should be looked at comes as [`Finding`]s; [`select`] helps to choose the
+//! number of states and the measurements.
+
+pub mod agreement;
+mod build;
+mod contexts;
+mod doses;
+mod encoder;
+mod exam;
+mod lint;
+mod measurements;
+mod model;
+pub mod off_policy;
+mod patients;
+pub mod presets;
+mod recorded;
+mod recorded_steps;
+mod run_defaults;
+mod select;
+mod spec;
+mod split;
+mod stays;
+mod step_length;
+pub mod synthetic;
+mod table;
+
+pub use build::{Cohort, Stage as BuildStage, build, lint};
+pub use contexts::{ContextField, ContextScaling};
+pub use doses::DoseLevels;
+pub use encoder::{Actions, Encoder};
+pub use exam::{AgentAgreement, Exam, ExamSettings, OffPolicy};
+pub use lint::{Finding, Severity};
+pub use measurements::{Measurement, Measurements};
+pub use model::{Ends, SupportSummary};
+pub use recorded::{RecordedStay, TestStays, TrainStays, ValidationStays};
+pub use run_defaults::run_defaults;
+pub use select::{Candidate, CandidateScore, Selection, Stage as SelectionStage, select};
+pub use spec::{
+    ActionSpec, ColumnSpec, ContextScale, ContextSpec, DynamicsSpec, FilterSpec, Gaps, Impute, OutcomeSpec,
+    RewardFeatures, RewardSpec, SameStep, Spec, SplitSpec, StateSpec, TableSpec, Transform, Unsupported,
+};
+pub use split::draw;
+pub use stays::{Flow, FlowStep};
+pub use step_length::StepLength;
+pub use table::Table;

@@ -1,0 +1,386 @@
+//! Which states to use: how many, of which measurements, with which weights.
+//!
+//! The paper judges a model by two terms, on trajectories τ,
+//!
+//! ```text
+//! T₁ = E_τ E_{s∈τ} |{a : (s, a) ∈ τ}|   different actions in one state (small is good)
+//! T₂ = E_τ |{s : s ∈ τ}|                different states in a stay (large is good)
+//! ```
+//!
+//! Both improve with the number of states alone, and T₁ falls even for actions that are shuffled within their stay. They are shown here
+//! beside what makes them honest, all on validation stays: T₁ under shuffling, T₂ per step, the share of steps whose (state, action) no
+//! training stay has, and the mean negative log-likelihood of actions under training frequencies, P(a | s) = (n(s, a) + β p(a)) / (n(s) + β).
+//! The choice is the smallest model whose likelihood is within one standard error (over patients) of the best.
+
+use super::build::Prepared;
+use super::encoder::{Actions, Encoder};
+use super::spec::Spec;
+use super::stays::Stay;
+use super::table::Table;
+use coirl::clustering::{KMeans, Points};
+use coirl::model::{ActionId, StateId};
+use coirl::random::stream;
+use coirl::{Error, Result};
+use rand::seq::SliceRandom;
+use serde::Serialize;
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+
+/// β: observations' worth of the share that an action has in all states.
+const STRENGTH: f64 = 5.0;
+/// Times that actions are shuffled.
+const SHUFFLES: u64 = 3;
+
+/// What is tried.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Selection {
+    /// Numbers of states.
+    pub clusters: Vec<usize>,
+    /// States for looking at measurements one by one.
+    pub screening_clusters: usize,
+    /// How many of the best single measurements go on.
+    pub keep: usize,
+    /// Factors that the weight of each kept measurement is multiplied by, one at a time.
+    pub weights: Vec<f64>,
+}
+
+impl Default for Selection {
+    fn default() -> Self {
+        Self { clusters: vec![25, 50, 100, 250, 500, 750], screening_clusters: 50, keep: 5, weights: vec![0.5, 2.0] }
+    }
+}
+
+/// States of some measurements with some weights.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Candidate {
+    /// Why it was tried.
+    pub stage: Stage,
+    /// Measurements with their weights.
+    pub measurements: Vec<(String, f64)>,
+    /// Number of states.
+    pub clusters: usize,
+}
+
+/// Why a candidate was tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// One measurement alone.
+    Screening,
+    /// A subset with a number of states.
+    Grid,
+    /// A weight changed.
+    Weights,
+}
+
+/// What was seen of a candidate.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CandidateScore {
+    /// What was tried.
+    #[serde(flatten)]
+    pub candidate: Candidate,
+    /// T₁.
+    pub actions_per_state: f64,
+    /// T₁ with the actions of a stay shuffled.
+    pub actions_per_state_shuffled: f64,
+    /// T₂.
+    pub states_per_stay: f64,
+    /// T₂ by the steps of a stay.
+    pub states_per_step: f64,
+    /// Share of the validation steps whose (state, action) no training stay has.
+    pub unseen: f64,
+    /// Mean negative log-likelihood of an action, over validation patients.
+    pub negative_log_likelihood: f64,
+    /// Its standard error over patients.
+    pub standard_error: f64,
+    /// Whether this is the choice.
+    pub chosen: bool,
+}
+
+/// Tries all candidates: every measurement alone, then subsets of the best with every number of states, then weights. `watch` is given
+/// each score with how many there are in all, and may stop.
+pub fn select(
+    table: &Table,
+    spec: &Spec,
+    selection: &Selection,
+    seed: u64,
+    mut watch: impl FnMut(&CandidateScore, usize) -> ControlFlow<()>,
+) -> Result<Vec<CandidateScore>> {
+    check(selection)?;
+    let trial = Trial::new(table, spec, seed)?;
+    let all: Vec<String> = spec.state.measurements.clone();
+    let keep = selection.keep.min(all.len());
+    let n_subsets = keep + usize::from(keep < all.len());
+    let total = all.len() + n_subsets * selection.clusters.len() + keep * selection.weights.len();
+    let mut scores: Vec<CandidateScore> = Vec::with_capacity(total);
+    let mut try_all = |candidates: Vec<Candidate>, scores: &mut Vec<CandidateScore>| -> Result<()> {
+        for candidate in candidates {
+            let score = trial.score(candidate)?;
+            let stop = watch(&score, total).is_break();
+            scores.push(score);
+            if stop {
+                return Err(Error::Interrupted { done: scores.len(), total });
+            }
+        }
+        Ok(())
+    };
+    let alone = |name: &String| Candidate {
+        stage: Stage::Screening,
+        measurements: vec![(name.clone(), 1.0)],
+        clusters: selection.screening_clusters,
+    };
+    try_all(all.iter().map(alone).collect(), &mut scores)?;
+    let mut ranked: Vec<&CandidateScore> = scores.iter().collect();
+    ranked.sort_by(|a, b| a.negative_log_likelihood.total_cmp(&b.negative_log_likelihood));
+    let best: Vec<String> = ranked[..keep].iter().map(|score| score.candidate.measurements[0].0.clone()).collect();
+    let own_weight = |name: &String| (name.clone(), spec.column(name).weight);
+    let mut subsets: Vec<Vec<(String, f64)>> =
+        (1..=keep).map(|n| best[..n].iter().map(|name| (name.clone(), 1.0)).collect()).collect();
+    if keep < all.len() {
+        subsets.push(all.iter().map(own_weight).collect());
+    }
+    let grid = subsets.iter().flat_map(|measurements| {
+        let sizes = selection.clusters.iter();
+        sizes.map(|&clusters| Candidate { stage: Stage::Grid, measurements: measurements.clone(), clusters })
+    });
+    try_all(grid.collect(), &mut scores)?;
+    let simplest = choose(&mut scores);
+    let weighted = simplest
+        .measurements
+        .iter()
+        .take(keep)
+        .enumerate()
+        .flat_map(|(i, _)| selection.weights.iter().map(move |factor| (i, *factor)));
+    let candidates: Vec<Candidate> = weighted
+        .map(|(i, factor)| {
+            let mut candidate = Candidate { stage: Stage::Weights, ..simplest.clone() };
+            candidate.measurements[i].1 *= factor;
+            candidate
+        })
+        .collect();
+    try_all(candidates, &mut scores)?;
+    choose(&mut scores);
+    Ok(scores)
+}
+
+fn check(selection: &Selection) -> Result<()> {
+    let empty = selection.clusters.is_empty() || selection.clusters.contains(&0) || selection.screening_clusters == 0;
+    if empty || selection.keep == 0 {
+        return Err(Error::InvalidSetting {
+            name: "numbers of states",
+            value: format!("{:?}", selection.clusters),
+            reason: "expected at least one, all above 0",
+        });
+    }
+    Ok(())
+}
+
+/// Marks and gives the smallest candidate within one standard error of the best: the fewest states, then the fewest measurements. Single measurements that
+/// were only looked at are not chosen.
+fn choose(scores: &mut [CandidateScore]) -> Candidate {
+    let open = |score: &&CandidateScore| score.candidate.stage != Stage::Screening;
+    let by_likelihood =
+        |a: &&CandidateScore, b: &&CandidateScore| a.negative_log_likelihood.total_cmp(&b.negative_log_likelihood);
+    let limit = scores
+        .iter()
+        .filter(open)
+        .min_by(by_likelihood)
+        .map_or(f64::INFINITY, |best| best.negative_log_likelihood + best.standard_error);
+    let size = |score: &CandidateScore| (score.candidate.clusters, score.candidate.measurements.len());
+    let within = (0..scores.len()).filter(|&i| open(&&scores[i]) && scores[i].negative_log_likelihood <= limit);
+    let chosen = within.min_by(|&a, &b| {
+        size(&scores[a])
+            .cmp(&size(&scores[b]))
+            .then(scores[a].negative_log_likelihood.total_cmp(&scores[b].negative_log_likelihood))
+    });
+    let chosen = chosen.unwrap_or_default();
+    scores.iter_mut().enumerate().for_each(|(i, score)| score.chosen = i == chosen);
+    scores[chosen].candidate.clone()
+}
+
+/// A stay to be judged: its patient, its rows among the points of its part, and its actions.
+struct Path {
+    patient: u32,
+    rows: std::ops::Range<usize>,
+    actions: Vec<ActionId>,
+}
+
+/// What all candidates share: points of every measurement with weight one, and actions.
+struct Trial {
+    names: Vec<String>,
+    train_points: Vec<f32>,
+    validation_points: Vec<f32>,
+    train: Vec<Path>,
+    validation: Vec<Path>,
+    n_actions: usize,
+    seed: u64,
+}
+
+impl Trial {
+    fn new(table: &Table, spec: &Spec, seed: u64) -> Result<Self> {
+        let mut unweighted = spec.clone();
+        for name in &spec.state.measurements {
+            unweighted.state.columns.entry(name.clone()).or_default().weight = 1.0;
+        }
+        let prepared = Prepared::new(table, &unweighted, seed)?;
+        if prepared.parts.validation.is_empty() {
+            return Err(Error::Spec {
+                place: "split.validation".into(),
+                reason: "0; models are chosen on validation stays".into(),
+            });
+        }
+        let paths = |stays: &[Stay]| paths(table, &prepared.actions, stays);
+        Ok(Self {
+            names: spec.state.measurements.clone(),
+            validation_points: Encoder::points(&prepared.measurements, table, &prepared.parts.validation)?.0,
+            train: paths(&prepared.parts.train)?,
+            validation: paths(&prepared.parts.validation)?,
+            n_actions: prepared.actions.len(),
+            train_points: prepared.train_points,
+            seed,
+        })
+    }
+
+    /// The columns of these measurements, weighted.
+    fn subset(&self, points: &[f32], measurements: &[(String, f64)]) -> Vec<f32> {
+        let at: Vec<(usize, f32)> = measurements
+            .iter()
+            .filter_map(|(name, weight)| Some((self.names.iter().position(|own| own == name)?, *weight as f32)))
+            .collect();
+        points.chunks_exact(self.names.len()).flat_map(|row| at.iter().map(|&(j, weight)| weight * row[j])).collect()
+    }
+
+    fn score(&self, candidate: Candidate) -> Result<CandidateScore> {
+        let width = candidate.measurements.len();
+        let points = Points::new(self.subset(&self.train_points, &candidate.measurements), width)?;
+        let settings = |clusters| KMeans { clusters, seed: self.seed, ..KMeans::default() };
+        let clustering = match settings(candidate.clusters).fit(&points) {
+            // A measurement with few values has few states.
+            Err(Error::TooFewDistinctRows { distinct, .. }) => settings(distinct).fit(&points)?,
+            fitted => fitted?,
+        };
+        let clusters = clustering.centroids.n_clusters();
+        let validation = Points::new(self.subset(&self.validation_points, &candidate.measurements), width)?;
+        let states: Vec<StateId> = clustering.assign(&validation)?.into_iter().map(StateId).collect();
+        let mut counts: HashMap<(u32, u32), f64> = HashMap::new();
+        let mut rows = vec![0.0; clusters];
+        let mut shares = vec![0.0; self.n_actions];
+        for path in &self.train {
+            for (action, &state) in path.actions.iter().zip(&clustering.assignment[path.rows.clone()]) {
+                *counts.entry((state, action.0)).or_default() += 1.0;
+                rows[state as usize] += 1.0;
+                shares[action.index()] += 1.0;
+            }
+        }
+        // One more of each action, so that one that nobody took has a chance.
+        let total = shares.iter().sum::<f64>() + self.n_actions as f64;
+        let cost = |state: StateId, action: ActionId| {
+            let times = counts.get(&(state.0, action.0)).copied().unwrap_or_default();
+            let share = (shares[action.index()] + 1.0) / total;
+            -((times + STRENGTH * share) / (rows[state.index()] + STRENGTH)).ln()
+        };
+        let mut by_patient: HashMap<u32, (f64, f64)> = HashMap::new();
+        let (mut unseen, mut steps) = (0.0, 0.0);
+        let mut terms = [0.0; 4];
+        for (number, path) in self.validation.iter().enumerate() {
+            let visited = &states[path.rows.clone()];
+            let own = by_patient.entry(path.patient).or_default();
+            for (&state, &action) in visited.iter().zip(&path.actions) {
+                own.0 += cost(state, action);
+                own.1 += 1.0;
+                unseen += f64::from(u8::from(!counts.contains_key(&(state.0, action.0))));
+                steps += 1.0;
+            }
+            let mut distinct = visited.to_vec();
+            distinct.sort_unstable();
+            distinct.dedup();
+            terms[0] += actions_per_state(visited, &path.actions);
+            terms[1] += self.shuffled(visited, &path.actions, number as u64);
+            terms[2] += distinct.len() as f64;
+            terms[3] += distinct.len() as f64 / visited.len() as f64;
+        }
+        let [actions_per_state, actions_per_state_shuffled, states_per_stay, states_per_step] =
+            terms.map(|sum| sum / self.validation.len() as f64);
+        let mut patients: Vec<(u32, f64)> = by_patient.into_iter().map(|(id, (cost, n))| (id, cost / n)).collect();
+        patients.sort_by_key(|entry| entry.0);
+        let n = patients.len() as f64;
+        let mean = patients.iter().map(|entry| entry.1).sum::<f64>() / n;
+        let variance = patients.iter().map(|entry| (entry.1 - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
+        Ok(CandidateScore {
+            candidate,
+            actions_per_state,
+            actions_per_state_shuffled,
+            states_per_stay,
+            states_per_step,
+            unseen: unseen / steps,
+            negative_log_likelihood: mean,
+            standard_error: (variance / n).sqrt(),
+            chosen: false,
+        })
+    }
+
+    fn shuffled(&self, visited: &[StateId], actions: &[ActionId], number: u64) -> f64 {
+        let mut rng = stream(self.seed, "actions shuffled within a stay", number);
+        let mut actions = actions.to_vec();
+        let once = |_: u64| {
+            actions.shuffle(&mut rng);
+            actions_per_state(visited, &actions)
+        };
+        (0..SHUFFLES).map(once).sum::<f64>() / SHUFFLES as f64
+    }
+}
+
+fn paths(table: &Table, actions: &Actions, stays: &[Stay]) -> Result<Vec<Path>> {
+    let mut at = 0;
+    let path = |stay: &Stay| {
+        let rows = at..at + stay.rows.len();
+        at = rows.end;
+        let taken = stay.rows.iter().map(|&row| actions.of_row(table, row as usize)).collect::<Result<_>>()?;
+        Ok(Path { patient: stay.patient, rows, actions: taken })
+    };
+    stays.iter().map(path).collect()
+}
+
+/// Different actions in a state, on average over the states of a stay.
+fn actions_per_state(visited: &[StateId], actions: &[ActionId]) -> f64 {
+    let mut pairs: Vec<(StateId, ActionId)> = visited.iter().copied().zip(actions.iter().copied()).collect();
+    pairs.sort_unstable();
+    pairs.dedup();
+    let states = pairs.chunk_by(|a, b| a.0 == b.0).count();
+    pairs.len() as f64 / states.max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn different_actions_are_counted_by_state() {
+        let states = [0, 0, 1, 0].map(StateId);
+        assert_eq!(actions_per_state(&states, &[1, 2, 5, 1].map(ActionId)), 1.5);
+        assert_eq!(actions_per_state(&states, &[1, 1, 1, 1].map(ActionId)), 1.0);
+    }
+
+    #[test]
+    fn the_smallest_model_within_one_standard_error_is_chosen() {
+        let score = |clusters, cost, stage| CandidateScore {
+            candidate: Candidate { stage, measurements: vec![("x".into(), 1.0)], clusters },
+            actions_per_state: 1.0,
+            actions_per_state_shuffled: 1.0,
+            states_per_stay: 1.0,
+            states_per_step: 1.0,
+            unseen: 0.0,
+            negative_log_likelihood: cost,
+            standard_error: 0.1,
+            chosen: false,
+        };
+        let mut scores = vec![
+            score(5, 0.1, Stage::Screening),
+            score(100, 1.00, Stage::Grid),
+            score(50, 1.05, Stage::Grid),
+            score(25, 1.20, Stage::Grid),
+        ];
+        assert_eq!(choose(&mut scores).clusters, 50);
+        assert!(scores[2].chosen && !scores[1].chosen);
+    }
+}
