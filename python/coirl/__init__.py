@@ -43,6 +43,7 @@ from .methods import (
     Neural,
     ReplayedDescent,
     ReplayedEvolution,
+    generate,
 )
 from .model import Certificate, ContextualMDP, Evaluation, Plan, Plans
 from .transfer import Prediction, Transfer
@@ -91,3 +92,9 @@ __all__ = [
     "set_threads",
     "threads",
 ]
+
+# Methods of the library that have no class written by hand.
+_generated = generate()
+globals().update(_generated)
+__all__ += list(_generated)
+del generate

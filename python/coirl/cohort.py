@@ -143,10 +143,20 @@ class Cohort:
                 pieces.append(own)
         return Demonstrations(contexts[kept], trajectories=pieces)
 
-    def fit(self, out: Path_, method: str = "network", *, seed: int = 0, quiet: bool = True, **options: Any) -> CohortRun:
-        """Learns with the command line's ``fit`` and writes a run folder: ``options`` are its options, ``steps=300`` for
-        ``--steps 300``."""
-        run("fit", self.path, "--method", method, "--seed", seed, "--out", out, *_flags(options), quiet=quiet)
+    def fit(
+        self,
+        out: Path_,
+        method: str = "network",
+        *,
+        settings: Mapping[str, Any] | None = None,
+        seed: int = 0,
+        quiet: bool = True,
+        **options: Any,
+    ) -> CohortRun:
+        """Learns with the command line's ``fit`` and writes a run folder: ``settings`` are those of the method by name, as
+        ``{"batch": "full"}``, and ``options`` those of the command, ``steps=300`` for ``--steps 300``."""
+        words = [*_settings(settings), *_flags(options)]
+        run("fit", self.path, "--method", method, "--seed", seed, "--out", out, *words, quiet=quiet)
         return CohortRun(self, out)
 
     def __repr__(self) -> str:
@@ -195,8 +205,7 @@ class _Input:
     def __init__(self, table: Any, preset: str | None, settings: Mapping[str, Any] | None) -> None:
         self._table = table
         self._words: list[str] = [] if preset is None else ["--preset", preset]
-        for key, value in (settings or {}).items():
-            self._words += ["--set", f"{key}={json.dumps(value) if not isinstance(value, str) else value}"]
+        self._words += _settings(settings)
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
     def __enter__(self) -> Sequence[str]:
@@ -215,6 +224,14 @@ class _Input:
     def __exit__(self, *_: object) -> None:
         if self._folder is not None:
             self._folder.cleanup()
+
+
+def _settings(settings: Mapping[str, Any] | None) -> list[str]:
+    """Settings by name as the command line has them: ``{"batch": "full"}`` for ``--set batch=full``."""
+    words: list[str] = []
+    for key, value in (settings or {}).items():
+        words += ["--set", f"{key}={json.dumps(value) if not isinstance(value, str) else value}"]
+    return words
 
 
 def _flags(options: Mapping[str, Any]) -> list[str]:

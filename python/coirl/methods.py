@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field, make_dataclass
 from typing import Any, ClassVar
 
 from . import _coirl
 from ._codecs import BATCH, EVOLUTION_STEP, GRADIENT, HIDDEN, OBJECTIVE, OPTIMISER, PERTURBATION, STEP_SIZE, Codec
-from .learners import Learner, StreamLearner
+from .learners import _BY_METHOD, Learner, StreamLearner
 
 __all__ = [
     "Adaptive",
@@ -273,3 +273,42 @@ class ReplayedEvolution(Learner):
 
     interactive: ClassVar[bool] = True
     _method: ClassVar[str] = "replayed_evolution"
+
+
+#: How settings that several methods share are written.
+_SHARED_CODECS: dict[str, Codec] = {"batch": BATCH, "objective": OBJECTIVE, "hidden": HIDDEN, "optimiser": OPTIMISER}
+
+
+def generate() -> dict[str, type[Learner]]:
+    """A learner for every method of the registry that has none of its own here, with the library's settings and defaults."""
+    made: dict[str, type[Learner]] = {}
+    for entry in json.loads(_coirl.registry()):
+        settings = entry["settings"]
+        tag = settings.pop("name")
+        if tag in _BY_METHOD:
+            continue
+        codecs = {name: codec for name, codec in _SHARED_CODECS.items() if name in settings}
+        own: list[tuple[str, Any, Any]] = []
+        for name, value in settings.items():
+            default = codecs[name].decode(value) if name in codecs else value
+            mutable = isinstance(default, (dict, list))
+            own.append((name, Any, field(default_factory=lambda default=default: default) if mutable else field(default=default)))
+        name = "".join(word.capitalize() for word in tag.split("_"))
+        listed = "\n".join(f"    {key}: {json.dumps(value)}" for key, value in settings.items())
+        about = f"{entry['about'][0].upper()}{entry['about'][1:]}.\n\n    Settings and their defaults, as the library has them:\n\n{listed}\n    "
+        made[name] = make_dataclass(
+            name,
+            own,
+            bases=(StreamLearner if entry["stream"] else Learner,),
+            namespace={
+                "__doc__": about,
+                "__module__": __name__,
+                "_method": tag,
+                "_codecs": codecs,
+                "interactive": entry["interactive"],
+            },
+            kw_only=True,
+            eq=False,
+            repr=False,
+        )
+    return made

@@ -134,11 +134,15 @@ def test_a_learner_shows_what_was_changed(cls: type[Learner]) -> None:
 @pytest.mark.parametrize("cls", LEARNERS)
 def test_defaults_are_those_of_the_library(cls: type[Learner]) -> None:
     known = json.loads(_coirl.default_settings(json.dumps({"method": {"name": cls._method}})))
-    own = json.loads(cls()._settings())
-    if cls in (coirl.Adaptive, coirl.Neural):
-        # "auto" is settled by what the demonstrations show.
-        known["method"].pop("objective"), own["method"].pop("objective")
-    assert own == known
+    assert json.loads(cls()._settings()) == known
+
+
+def test_every_method_of_the_library_is_a_class() -> None:
+    entries = json.loads(_coirl.registry())
+    assert {entry["settings"]["name"] for entry in entries} == set(_BY_METHOD)
+    for entry in entries:
+        cls = _BY_METHOD[entry["settings"]["name"]]
+        assert (issubclass(cls, StreamLearner), cls.interactive) == (entry["stream"], entry["interactive"]), cls
 
 
 def test_the_objective_follows_the_data() -> None:

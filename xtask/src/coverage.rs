@@ -72,7 +72,8 @@ fn scores(folder: &Path, seed: u64, stays: u64, resamples: u64) -> Outcome<Value
     let (seed, stays, resamples) = (seed.to_string(), stays.to_string(), resamples.to_string());
     coirl(&folder, &["cohort", "synthesize", "--stays", &stays, "--seed", &seed, "--out", "table.csv"])?;
     coirl(&folder, &["cohort", "build", "table.csv", "--seed", &seed, "--out", "cohort"])?;
-    let learner = ["--method", "adaptive", "--batch-size", "32", "--steps", "100", "--seed", &seed];
+    let learner =
+        ["--method", "adaptive", "--set", "batch.without_replacement.size=32", "--steps", "100", "--seed", &seed];
     coirl(&folder, &[&["fit", "cohort", "--out", "run"], &learner[..]].concat())?;
     // The truth is that of all test patients, as the estimate is.
     let all = ["--true-patients", &stays, "--off-policy-resamples", &resamples, "--resamples", "2", "--fitted-q-alone"];

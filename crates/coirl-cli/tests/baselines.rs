@@ -23,14 +23,16 @@ fn folder() -> Folder {
 #[test]
 fn apprentices_return_mixed_policies_and_the_value_of_their_game() {
     let folder = folder();
-    for method in ["projection", "max-margin", "frank-wolfe", "mwal --step-multiplier 20 --steps 100"] {
+    for method in ["projection", "max-margin", "frank-wolfe", "mwal --set step_multiplier=20 --steps 100"] {
         let found = json(folder.coirl(&format!("{DATA} --json --method {method}")).success());
         let number = |key: &str| found[key].as_f64().unwrap_or_else(|| panic!("{method}, {key}: {}", found[key]));
         assert_eq!(found["agent"], "mixed", "{method}");
         assert!(found.get("mapping").is_none() && found["loss"].is_null(), "{found}");
         let game = &found["game_value"];
         let (lower, upper) = (game["lower"].as_f64().unwrap(), game["upper"].as_f64().unwrap());
-        assert!(lower <= upper && game["says"].is_string());
+        assert!(lower <= upper);
+        let rewards = if method.starts_with("mwal") { "unit_cross_polytope" } else { "unit_ball" };
+        assert_eq!(game["rewards"], rewards, "{method}");
         assert!((number("gap") - (upper - lower)).abs() < 1e-9, "{method}: {game}");
         assert!(number("distance") < 0.2 && number("value_ratio") > 0.9, "{found}");
         assert_eq!(found["bound"].is_f64(), method.starts_with("mwal"), "{method}");
@@ -72,27 +74,26 @@ fn what_people_read_of_a_mixed_policy() {
 fn the_large_mdp_is_another_way_to_the_same_numbers() {
     let folder = folder();
     let run = |options: &str| json(folder.coirl(&format!("{DATA} --json --steps 10 {options}")).success());
-    let (apart, together) = (run("--method projection"), run("--method projection --large-mdp"));
+    let (apart, together) = (run("--method projection"), run("--method projection --set states=joint"));
     let distance = |found: &serde_json::Value| found["distance"].as_f64().unwrap();
     assert!((distance(&apart) - distance(&together)).abs() < 1e-9);
     assert_eq!(apart["planner_calls"], together["planner_calls"]);
     // Rewards without negative weights are fewer: an agent can be surer.
-    let (signed, positive) = (run("--method mwal"), run("--method mwal --positive"));
+    let (signed, positive) = (run("--method mwal"), run("--method mwal --set signed=false"));
     let game = |found: &serde_json::Value, key: &str| found["game_value"][key].as_f64().unwrap();
     assert!(game(&signed, "lower") <= game(&positive, "upper"), "{signed}, {positive}");
     assert!(game(&signed, "upper") <= 1e-9 && game(&positive, "upper") > 1e-3, "{signed}, {positive}");
-    assert_ne!(signed["game_value"]["says"], positive["game_value"]["says"]);
+    assert_ne!(signed["game_value"]["rewards"], positive["game_value"]["rewards"]);
 }
 
 #[test]
 fn options_of_other_methods_are_refused() {
     let folder = folder();
     for (options, reason) in [
-        ("--method adaptive --large-mdp", "--large-mdp"),
-        ("--method projection --positive", "--positive"),
-        ("--method projection --step-size 0.1", "no step size"),
-        ("--method frank-wolfe --batch-size 3", "no batches"),
-        ("--method mwal --step-size 0.1", "--step-multiplier"),
+        ("--method adaptive --set states=joint", "unknown key 'states'"),
+        ("--method projection --set signed=false", "did you mean 'states'?"),
+        ("--method frank-wolfe --set batch=3", "--method frank-wolfe"),
+        ("--method mwal --set step_size=0.1", "did you mean 'states'?"),
         ("--method mwal --initial truth.csv", "equal weights"),
         ("--method projection --stop-loss 0.1", "no mapping"),
     ] {
@@ -103,23 +104,34 @@ fn options_of_other_methods_are_refused() {
     assert!(!folder.path("coirl-fit").exists());
 }
 
-/// Options that a method would ignore are refused with the methods that have them.
+/// Settings that a method does not have are refused with those that it has, and names of old with what they are now.
 #[test]
-fn options_of_other_methods() {
+fn settings_of_other_methods() {
     let folder = Folder::new();
-    for (typed, with) in [
-        ("--method mwal --tolerance 0.1", "ellipsoid"),
-        ("--roll-outs 3", "batch-ellipsoid"),
-        ("--method psgd --large-mdp", "projection"),
-        ("--method projection --positive", "mwal"),
-        ("--method psgd --temperature 2", "max-entropy"),
-        ("--method psgd --objective loss", "network"),
-        ("--layers 3,3", "network-es"),
+    for (typed, words) in [
+        ("--method mwal --tolerance 0.1", ["--tolerance", "ellipsoid"]),
+        ("--set horizon=3", ["'horizon'", "objective, batch"]),
+        ("--method psgd --set states=joint", ["'states'", "step_size"]),
+        ("--method psgd --set geometry=bal", ["'bal'", "did you mean 'ball'?"]),
+        ("--method psgd --set geometry", ["geometry", "key=value"]),
+        ("--method uniform --set penalty=2", ["'penalty'", "uniform"]),
+        ("--method psgd --set preset=paper", ["preset", "psgd"]),
+        ("--method psgd-sphere", ["psgd-sphere", "--method psgd --set geometry=sphere"]),
+        ("--method network-paper", ["network-paper", "--set preset=paper"]),
     ] {
         let run = folder.coirl(&format!("fit {typed} --out run")).failure().code(1);
         let error = String::from_utf8(run.get_output().stderr.clone()).unwrap();
-        let flag = typed.split_whitespace().find(|word| word.starts_with("--") && *word != "--method").unwrap();
-        assert!(error.contains(flag) && error.contains(with), "{error}");
+        assert!(words.iter().all(|word| error.contains(word)), "{typed}: {error}");
     }
     assert!(!folder.path("run").exists());
+}
+
+#[test]
+fn the_settings_of_a_method_are_listed() {
+    let folder = Folder::new();
+    let listed = text(folder.coirl("fit --method psgd --settings").success());
+    for words in ["geometry", "ball", "step_size", "theory", "average", "after_update", "batch", "in_order"] {
+        assert!(listed.contains(words), "{words}: {listed}");
+    }
+    assert!(!folder.path("coirl-fit").exists());
 }

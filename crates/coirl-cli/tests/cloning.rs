@@ -62,7 +62,7 @@ fn tables_for_people() {
 #[test]
 fn a_soft_mapping_serves_wherever_mappings_do() {
     let folder = folder();
-    folder.coirl(&format!("{OWN} {SHOWN} --method max-entropy --temperature 0.5 --penalty 0.01")).success();
+    folder.coirl(&format!("{OWN} {SHOWN} --method max-entropy --set temperature=0.5 --set penalty=0.01")).success();
     let plan = "plan demos/model.npz --context 0.2,0.3,0.5 --json --mapping";
     let of_csv = folder.coirl(&format!("{plan} coirl-fit/mapping.csv")).success();
     let of_artifact = folder.coirl(&format!("{plan} coirl-fit/fitted.safetensors")).success();
@@ -81,13 +81,13 @@ fn options_of_the_baselines() {
         let rows = found["mapping"].as_array().unwrap().iter().flat_map(numbers);
         rows.map(|w| w * w).sum::<f64>().sqrt()
     };
-    assert!(size(&run("max-entropy --penalty 1")) < size(&run("max-entropy --penalty 0.01")));
-    assert_eq!(run("max-entropy --greedy")["agent"], "planned");
+    assert!(size(&run("max-entropy --set penalty=1")) < size(&run("max-entropy --set penalty=0.01")));
+    assert_eq!(run("max-entropy --set greedy=true")["agent"], "planned");
     assert_eq!(run("max-entropy")["agent"], "soft");
-    let (drawn, taken) = (run("bc"), run("bc --greedy"));
+    let (drawn, taken) = (run("bc"), run("bc --set most_probable=true"));
     assert!(taken["accuracy"].as_f64().unwrap() > drawn["accuracy"].as_f64().unwrap());
     let first = folder.read("coirl-fit/fitted.safetensors");
-    run("bc --greedy --threads 1");
+    run("bc --set most_probable=true --threads 1");
     assert!(first == folder.read("coirl-fit/fitted.safetensors"));
 }
 
@@ -97,12 +97,14 @@ fn a_network_is_trained_as_asked() {
     let run = |options: &str| {
         json(folder.coirl(&format!("{OWN} {SEEN} {SCORED} --json --method bc-network {options}")).success())
     };
-    let (drawn, taken) = (run("--passes 20"), run("--passes 20 --greedy"));
+    let (drawn, taken) = (run("--passes 20"), run("--passes 20 --set most_probable=true"));
     assert!(taken["accuracy"].as_f64().unwrap() > drawn["accuracy"].as_f64().unwrap());
     // A pass is one over the decisions: at most thirty trajectories of twenty, in batches of 32 or 16.
     let per_pass = drawn["steps"].as_u64().unwrap() / 20;
     assert!((10..=19).contains(&per_pass), "{per_pass}");
-    let smaller = run("--passes 20 --batch-size 16 --step-size 0.002 --step-decay 0.999 --components 3");
+    let smaller = run(
+        "--passes 20 --set batch.without_replacement.size=16 --set step_size=0.002 --set step_decay.geometric.factor=0.999 --set components=3",
+    );
     assert!((2 * per_pass - 1..=2 * per_pass).contains(&(smaller["steps"].as_u64().unwrap() / 20)));
     let history = String::from_utf8(folder.read("coirl-fit/history.jsonl")).unwrap();
     let last: serde_json::Value = serde_json::from_str(history.lines().last().unwrap()).unwrap();
@@ -132,19 +134,15 @@ fn what_is_refused() {
         refused(&format!("{SHOWN} --method {method}"), &["actions", "--trajectories"]);
     }
     folder.coirl(&format!("{OWN} {SHOWN} --method uniform")).success();
-    refused(&format!("{SEEN} --method psgd --temperature 2"), &["psgd", "--temperature", "max-entropy"]);
-    refused(&format!("{SEEN} --method bc --temperature 2"), &["bc", "--temperature"]);
-    refused(&format!("{SEEN} --method majority --penalty 2"), &["majority", "--penalty", "bc"]);
-    refused(&format!("{SEEN} --method psgd --greedy"), &["psgd", "--greedy"]);
-    refused(&format!("{SEEN} --method max-entropy --temperature 0"), &["temperature", "0"]);
-    refused(&format!("{SEEN} --method max-entropy --penalty -1"), &["penalty", "-1"]);
-    refused(&format!("{SEEN} --method bc --batch-size 3"), &["no batches"]);
+    refused(&format!("{SEEN} --method bc --set temperature=2"), &["bc", "temperature", "penalty"]);
+    refused(&format!("{SEEN} --method max-entropy --set temperature=0"), &["temperature", "0"]);
+    refused(&format!("{SEEN} --method max-entropy --set penalty=-1"), &["penalty", "-1"]);
+    refused(&format!("{SEEN} --method max-entropy --set penalty=much"), &["penalty", "much"]);
     refused(&format!("{SEEN} --method bc --validation 0.2"), &["stop.patience", "no mapping"]);
     refused(&format!("{SEEN} --method bc --initial truth.csv"), &["initial"]);
-    refused(&format!("{SEEN} --method bc-network --penalty 1"), &["bc-network", "--penalty"]);
-    refused(&format!("{SEEN} --method bc-network --step-multiplier 2"), &["bc-network", "--step-size"]);
-    refused(&format!("{SEEN} --method bc-network --step-size 0"), &["step size", "0"]);
-    refused(&format!("{SEEN} --method bc-network --batch-size 0"), &["batch size"]);
+    refused(&format!("{SEEN} --method bc-network --set penalty=1"), &["bc-network", "penalty"]);
+    refused(&format!("{SEEN} --method bc-network --set step_size=0"), &["step size", "0"]);
+    refused(&format!("{SEEN} --method bc-network --set batch.without_replacement.size=0"), &["batch size"]);
     refused(&format!("{SEEN} --method bc-network --stop-loss 1"), &["stop.loss", "no mapping"]);
 }
 

@@ -56,7 +56,11 @@ fn a_table_becomes_a_model_a_mapping_and_a_score() {
     assert_eq!(built["features"], 65);
     let stays: u64 = ["train", "validation", "test"].iter().map(|part| built["stays"][part].as_u64().unwrap()).sum();
     assert_eq!(stays, built["flow"].as_array().unwrap().last().unwrap()["stays"].as_u64().unwrap());
-    for method in ["adaptive --steps 4 --batch-size 16", "majority", "network --steps 3 --layers 8"] {
+    for method in [
+        "adaptive --steps 4 --set batch.without_replacement.size=16",
+        "majority",
+        "network --steps 3 --set hidden.layers=8",
+    ] {
         let name = method.split(' ').next().unwrap();
         folder.coirl(&format!("fit c --method {method} --out {name} -q")).success();
     }
@@ -112,7 +116,7 @@ fn a_spec_builds_and_fits_in_one_go_and_its_learner_is_heard() {
     assert_eq!(typed["method"], "nearest");
     folder.write("bad.toml", "preset = \"ai-clinician\"\n[table]\npath = \"table.csv\"\n[state]\nclusters = 30\n[learner]\nmetod = \"majority\"\n");
     let said = error(&folder, "fit bad.toml --out run2 -q");
-    assert!(said.contains("[learner]") && said.contains("--metod"), "{said}");
+    assert!(said.contains("[learner]") && said.contains("metod"), "{said}");
     let said = error(&folder, "fit table.csv --out run3 -q");
     assert!(said.contains("coirl cohort build"), "{said}");
 }
@@ -335,7 +339,9 @@ fn a_table_of_ones_own_is_built_fitted_and_asked_in_its_own_units() {
     let linted = json(folder.coirl("cohort lint clinic.toml --json -q").success());
     assert!(!codes(&linted).contains(&"few-context-fields"), "{linted}");
     folder.coirl("cohort build clinic.toml --states 8 --out clinic -q --json").success();
-    folder.coirl("fit clinic --method adaptive --steps 20 --batch-size 16 --out run -q").success();
+    folder
+        .coirl("fit clinic --method adaptive --steps 20 --set batch.without_replacement.size=16 --out run -q")
+        .success();
     let named = json(folder.coirl("predict run --context age=70,sex=1 --json -q").success());
     let swapped = json(folder.coirl("predict run --context sex=1,age=70 --json -q").success());
     assert_eq!(named["context"], swapped["context"]);

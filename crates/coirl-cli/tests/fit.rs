@@ -87,7 +87,7 @@ fn what_ships_can_be_made_again() {
 fn the_object_that_programs_read() {
     let folder = folder();
     let command = format!(
-        "{OWN} {SHOWN} {SCORED} --method psgd --full-batch --average before --steps 40 --seed 4 --json --history h.jsonl"
+        "{OWN} {SHOWN} {SCORED} --method psgd --set batch=full --set average=before_update --steps 40 --seed 4 --json --history h.jsonl"
     );
     let found = json(folder.coirl(&command).success());
     let number = |key: &str| found[key].as_f64().unwrap_or_else(|| panic!("{key}: {}", found[key]));
@@ -128,19 +128,19 @@ fn every_method_learns() {
     };
     for method in [
         "",
-        "--method psgd --step-multiplier 20",
-        "--method psgd-sphere --step-size 0.3 --step-decay 0.95",
-        "--method psgd --constant-step --step-multiplier 100 --full-batch --steps 60",
-        "--method adaptive --batch-size 6 --passes 5",
-        "--method adaptive --batch-size 6 --repetition --steps 20",
-        "--method adaptive --full-batch --steps 20",
+        "--method psgd --set step_size.theory.multiplier=20",
+        "--method psgd --set geometry=sphere --set step_size.schedule.initial=0.3 --set step_size.schedule.decay=0.95",
+        "--method psgd --set step_size.constant.multiplier=100 --set batch=full --steps 60",
+        "--method adaptive --set batch.without_replacement.size=6 --passes 5",
+        "--method adaptive --set batch.with_replacement.size=6 --steps 20",
+        "--method adaptive --set batch=full --steps 20",
         "--method adaptive --validation 0.25 --patience 2 --passes 4",
     ] {
         let (end, start) = first(method);
         assert!(end < 0.7 * start, "{method}: {end}, from {start}");
     }
     // The true mapping has signs, which exponential weights cannot; they still run.
-    first("--method ew --step-multiplier 100");
+    first("--method ew --set step_size.theory.multiplier=100");
 }
 
 #[test]
@@ -295,7 +295,7 @@ fn the_bytes_do_not_depend_on_threads() {
     for (name, options) in [
         ("shown", SHOWN),
         ("seen", SEEN),
-        ("full", "--full-batch --steps 12 --feature-expectations demos/feature-expectations.csv"),
+        ("full", "--set batch=full --steps 12 --feature-expectations demos/feature-expectations.csv"),
     ] {
         let run = |threads: &str| {
             let command = format!("{OWN} {options} {SCORED} --json --threads {threads} --out {name}");
@@ -309,8 +309,11 @@ fn the_bytes_do_not_depend_on_threads() {
 
 #[test]
 fn an_interrupted_run_goes_on_to_the_same_bytes() {
-    for method in ["adaptive --batch-size 5 --passes 4", "ew --step-multiplier 50 --passes 2", "psgd --validation 0.25"]
-    {
+    for method in [
+        "adaptive --set batch.without_replacement.size=5 --passes 4",
+        "ew --set step_size.theory.multiplier=50 --passes 2",
+        "psgd --validation 0.25",
+    ] {
         let folder = folder();
         let run = format!("{OWN} {SHOWN} {SCORED} --seed 9 --method {method}");
         let whole = text(folder.coirl(&format!("{run} --json --out whole")).success());
@@ -456,9 +459,13 @@ fn options_that_do_not_fit() {
     refused(&folder, "fit --true-mapping truth.csv", &["--true-mapping", "--model"]);
     refused(&folder, "fit --method adaptve", &["adaptve", "did you mean adaptive"]);
     refused(&folder, "fit --method psdg", &["did you mean psgd"]);
-    refused(&folder, "fit --method adaptive --step-multiplier 2", &["no step size"]);
-    refused(&folder, &format!("{OWN} {SHOWN} --method psgd --step-size -1"), &["initial step", "-1"]);
-    refused(&folder, &format!("{OWN} {SHOWN} --batch-size 0"), &["batch size"]);
+    refused(&folder, "fit --method adaptive --set step_size=2", &["step_size", "objective, batch"]);
+    refused(
+        &folder,
+        &format!("{OWN} {SHOWN} --method psgd --set step_size.schedule.initial=-1"),
+        &["initial step", "-1"],
+    );
+    refused(&folder, &format!("{OWN} {SHOWN} --set batch.without_replacement.size=0"), &["batch size"]);
     refused(&folder, &format!("{OWN} {SHOWN} --validation 1.5"), &["1.5"]);
     refused(&folder, &format!("{OWN} {SHOWN} --validation 0.001"), &["0.001"]);
     refused(&folder, &format!("{OWN} {SEEN} --estimator geometric --horizon 4"), &["--horizon", "geometric"]);
@@ -475,7 +482,7 @@ fn checkpoints_that_do_not_belong() {
     folder.coirl(&format!("{OWN} {SHOWN} --stop-after 3 --out parts")).code(130);
     let kept = folder.read("parts/checkpoint.json");
     let words = ["checkpoint.json", "other data"];
-    refused(&folder, &format!("{OWN} {SEEN} --objective loss --resume --out parts"), &words);
+    refused(&folder, &format!("{OWN} {SEEN} --set objective=loss --resume --out parts"), &words);
     refused(
         &folder,
         &format!("{OWN} {SHOWN} --seed 8 --resume --out parts"),

@@ -25,7 +25,7 @@ const FIT: &str = "fit --model demos/model.npz --contexts demos/contexts.csv --f
 const METHODS: [&str; 5] = [
     "psgd --steps 60",
     "es --steps 60",
-    "network --objective loss --steps 20",
+    "network --set objective=loss --steps 20",
     "bundle --steps 20",
     "max-entropy --steps 12",
 ];

@@ -39,12 +39,12 @@ fn agents_keep_to_what_is_known_unless_told_otherwise() {
     for accuracy in ["accuracy", "choice_accuracy", "visited_accuracy"] {
         assert!(majority[accuracy].as_f64().unwrap() > random[accuracy].as_f64().unwrap(), "{majority}");
     }
-    let masked = run("bc --components 0 --steps 20");
-    let unmasked = run("bc --components 0 --steps 20 --unmasked");
+    let masked = run("bc --set components=0 --steps 20");
+    let unmasked = run("bc --set components=0 --steps 20 --set masked=false");
     assert!(above_random(&masked) > above_random(&unmasked) + 1.0, "{masked} {unmasked}");
     assert!(above_random(&masked) > -0.5, "{masked}");
 
-    let refused = folder.coirl(&format!("fit --model sepsis {SEEN} --method majority --unmasked")).code(1);
+    let refused = folder.coirl(&format!("fit --model sepsis {SEEN} --method majority --set masked=false")).code(1);
     let told = String::from_utf8(refused.get_output().stderr.clone()).unwrap();
-    assert!(told.contains("majority has no --unmasked; these have: bc, bc-network"), "{told}");
+    assert!(told.contains("majority") && told.contains("masked"), "{told}");
 }

@@ -18,7 +18,7 @@ fn folder() -> Folder {
 #[test]
 fn a_network_is_trained_and_asked() {
     let folder = folder();
-    let train = format!("{SEEN} {SCORED} --method network --layers 24,24 --steps 150 --quiet");
+    let train = format!("{SEEN} {SCORED} --method network --set hidden.layers=24,24 --steps 150 --quiet");
     let page = text(folder.coirl(&format!("{train} --out net")).success());
     for words in ["plans for the reward of a network", "the likelihood of single actions", "planning"] {
         assert!(page.contains(words), "{words}: {page}");
@@ -38,20 +38,26 @@ fn a_network_is_trained_and_asked() {
     folder.coirl("predict net --context 0.2,0.3,0.5 --quiet").success();
 }
 
+/// Evolution strategies in place of the pull-back.
+const ES: &str = "--set gradient.antithetic.deviation=1e-3 --set gradient.antithetic.pairs=5 --set gradient.antithetic.policies=fixed";
+
 #[test]
 fn losses_and_perturbations_train_too() {
     let folder = folder();
-    for (method, objective) in [("network-paper", "loss"), ("network-es", "likelihood")] {
-        let train = format!("{SEEN} --method {method} --layers 8n --steps 3 --json --quiet --out {method}");
+    for (name, set, objective) in [("paper", "--set preset=paper", "loss"), ("es", ES, "likelihood")] {
+        let train =
+            format!("{SEEN} --method network {set} --set hidden.layers=8n --steps 3 --json --quiet --out {name}");
         folder.coirl(&train).success();
-        let info = json(folder.coirl(&format!("info {method}/fitted.safetensors --json")).success());
+        let info = json(folder.coirl(&format!("info {name}/fitted.safetensors --json")).success());
         let found = &info["settings"]["method"]["objective"];
-        assert!(found == objective || found.get(objective).is_some(), "{method}: {found}");
+        assert!(found == objective || found.get(objective).is_some(), "{name}: {found}");
     }
     // Without single actions there is only the loss.
     let shown =
         SEEN.replace("--trajectories demos/trajectories.csv", "--feature-expectations demos/feature-expectations.csv");
-    let page = text(folder.coirl(&format!("{shown} --method network --layers 8 --steps 3 --quiet --out mu")).success());
+    let page = text(
+        folder.coirl(&format!("{shown} --method network --set hidden.layers=8 --steps 3 --quiet --out mu")).success(),
+    );
     assert!(page.contains("the loss of the paper"), "{page}");
 }
 
@@ -59,14 +65,14 @@ fn losses_and_perturbations_train_too() {
 fn what_is_refused() {
     let folder = folder();
     for (typed, words) in [
-        ("--method network --layers 8,x", "expected a width"),
-        ("--method network --layers 0", "at least 1 unit"),
-        ("--method network --objective loss --temperature 1", "--objective likelihood"),
-        ("--method network --temperature 0", "expected a number above 0"),
-        ("--method network --step-size 0", "expected a number above 0"),
-        ("--method network --weight-decay=-1", "at least 0"),
-        ("--method network --constant-step", "--step-size"),
-        ("--method network --step-size 1e30 --steps 5", "diverged"),
+        ("--method network --set hidden.layers=8,x", "hidden.layers"),
+        ("--method network --set hidden.layers=0", "at least 1 unit"),
+        ("--method network --set objective.loss.temperature=1", "objective"),
+        ("--method network --set objective.likelihood.temperature=0", "expected a number above 0"),
+        ("--method network --set step_size=0", "expected a number above 0"),
+        ("--method network --set weight_decay=-1", "at least 0"),
+        ("--method network --set step_size=constant", "step_size"),
+        ("--method network --set step_size=1e30 --steps 5", "diverged"),
     ] {
         let run = folder.coirl(&format!("{SEEN} {typed} --quiet --out run")).code(1);
         let error = String::from_utf8(run.get_output().stderr.clone()).unwrap();

@@ -98,7 +98,7 @@ fn what_is_passed_on_holds_no_identifier() {
     for code in ["changing-person", "torn-stay", "patient-in-two-parts", "dose-not-recorded", "outcome-contradicts"] {
         assert!(codes.contains(&code), "{code}: {codes:?}");
     }
-    for method in ["adaptive", "bc", "bc-network", "network-patients", "majority"] {
+    for method in ["adaptive", "bc", "bc-network", "network", "majority"] {
         let fit = format!("fit cohort --method {method} --steps 8 --out runs/{method} -q");
         // Who counts is done at once.
         if method != "majority" {

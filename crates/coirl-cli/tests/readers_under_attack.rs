@@ -181,7 +181,7 @@ fn spoilt_runs() {
     let folder = demonstrated();
     let data = format!("--model {MODEL} --contexts {CONTEXTS} --trajectories {PATHS}");
     folder.coirl(&format!("fit {data} --steps 3 --out run -q")).success();
-    folder.coirl(&format!("fit {data} --method network --layers 4 --steps 2 --out network -q")).success();
+    folder.coirl(&format!("fit {data} --method network --set hidden.layers=4 --steps 2 --out network -q")).success();
     folder.coirl("predict run --context 0.2,0.3,0.5 --save-library library.safetensors -q").success();
     folder.coirl(&format!("fit {data} --steps 6 --stop-after 2 --out stopped -q")).code(130);
     let resume = format!("fit {data} --steps 6 --stop-after 3 --resume --out stopped");

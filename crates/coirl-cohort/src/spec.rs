@@ -382,6 +382,11 @@ impl Default for DynamicsSpec {
     }
 }
 
+/// A complaint about a place in the spec.
+fn refuse(place: &str, reason: String) -> Result<()> {
+    Err(Error::Spec { place: place.into(), reason })
+}
+
 impl Spec {
     /// A preset by its name.
     pub fn preset(name: &str) -> Result<Self> {
@@ -397,7 +402,12 @@ impl Spec {
         let Some(name) = &alone.preset else { return Ok(alone) };
         let table = |text: &str| text.parse::<toml::Table>().map_err(|error| refused(text, &error));
         let mut merged = table(presets::text(name)?)?;
-        merge(&mut merged, table(text)?);
+        let own = table(text)?;
+        // Settings of one method say nothing about another.
+        if own.get("learner").is_some_and(|learner| learner.get("method").is_some()) {
+            merged.remove("learner");
+        }
+        merge(&mut merged, own);
         let mut spec: Self =
             toml::Value::Table(merged).try_into().map_err(|error: toml::de::Error| refused("", &error))?;
         // What the preset says of columns that this spec does not use is of no concern; what the spec itself says may be mistyped.
@@ -416,7 +426,14 @@ impl Spec {
 
     /// Refuses what does not go together, before any data are read.
     pub fn check(&self) -> Result<()> {
-        let refuse = |place: &str, reason: String| Err(Error::Spec { place: place.into(), reason });
+        self.check_given()?;
+        self.check_names()?;
+        self.check_actions_and_ranges()?;
+        self.check_numbers()
+    }
+
+    /// Refuses a spec that leaves out what it cannot do without.
+    fn check_given(&self) -> Result<()> {
         for (place, column) in [("table.stay", &self.table.stay), ("table.time", &self.table.time)] {
             if column.is_empty() {
                 return refuse(place, "is not given; expected the name of a column".into());
@@ -434,6 +451,11 @@ impl Spec {
                 "expected either doses, to be binned, or column, with the numbers of actions".into(),
             );
         }
+        Ok(())
+    }
+
+    /// Refuses columns that are named twice, settings of columns that are not used, and an outcome among what it is foreseen by.
+    fn check_names(&self) -> Result<()> {
         let lists = [("state.measurements", &self.state.measurements), ("action.doses", &self.action.doses)];
         let contexts: Vec<String> = self.context.columns().map(str::to_owned).collect();
         for (place, list) in lists.into_iter().chain([("context", &contexts)]) {
@@ -482,6 +504,11 @@ impl Spec {
                 return refuse(place, format!("{name} is not among {}", list.join(", ")));
             }
         }
+        Ok(())
+    }
+
+    /// Refuses levels, edges, ranges and weights that are none.
+    fn check_actions_and_ranges(&self) -> Result<()> {
         if !(2..=100).contains(&self.action.levels) {
             return refuse("action.levels", format!("{}; expected 2 to 100", self.action.levels));
         }
@@ -504,6 +531,11 @@ impl Spec {
         {
             return refuse(&format!("state.columns.{name}.weight"), format!("{}; expected 0 or more", column.weight));
         }
+        Ok(())
+    }
+
+    /// Refuses shares, discounts and counts outside their range.
+    fn check_numbers(&self) -> Result<()> {
         let SplitSpec { train, validation, test } = self.split;
         let sum = train + validation + test;
         if !(train > 0.0 && validation >= 0.0 && test >= 0.0 && (sum - 1.0).abs() < 1e-6) {

@@ -28,26 +28,28 @@
 //! | c, d | context and its length | [`model::Context`], [`model::ContextSpace`] |
 //! | ξ | start distribution | [`model::Cmdp::initial`] |
 //! | γ | discount | [`model::Criterion`] |
-//! | f_W | reward mapping | [`mapping::LinearMapping`] |
-//! | – | what a method returns, as a way to act | [`agent::Agent`] |
+//! | f_θ | reward mapping, with its pull-back | [`mapping::RewardMapping`], [`mapping::ParametricMapping`] |
+//! | – | what a method returns, as a way to act | [`agent::ContextualPolicy`], [`agent::Agent`] |
 //! | π | policy | [`plan::Policy`] |
 //! | V, Q | values | [`plan::Plan`], [`plan::evaluate::q_values`] |
-//! | μ* | what was seen of an expert | [`demos::Demonstration`], [`demos::Estimator`] |
-//! | Loss, g | the loss and its subgradient | [`learn::Problem`] |
-//! | W | what a method learns | [`learn::fit`], [`learn::Fitted`] |
+//! | μ* | what was seen of an expert | [`demos::Demonstrations`], [`demos::Estimator`] |
+//! | π_c | plans for rewards in contexts | [`contextual::ContextualPlanner`] |
+//! | Loss, g | the loss and its subgradient | [`objective::Loss`], [`learn::Problem`] |
+//! | θ_t | learners, step by step | [`learn::Learner`], [`learn::Descent`] |
+//! | W | methods by name, and runs of them | [`methods::fit`], [`methods::Fitted`] |
 //! | {c_j} | contexts planned for, to transfer from | [`transfer::Transfer`], [`transfer::cover`] |
 //! | μ, ψ | feature expectations, from the start and from every state | [`plan::evaluate`] |
 //!
 //! # Example
 //!
-//! Watch a driver who minds collisions in three contexts, learn why, and plan for a context that nobody has seen.
+//! Watch a driver who minds collisions in three contexts, learn why, and plan for a context that was not shown.
 //!
 //! ```
-//! use coirl::demos::{Demonstration, Estimator, Train};
+//! use coirl::demos::{Demonstration, Train};
 //! use coirl::domains::Driving;
 //! use coirl::learn::{Problem, Watch};
-//! use coirl::methods::{Settings, fit};
 //! use coirl::mapping::LinearMapping;
+//! use coirl::methods::{Settings, fit};
 //! use coirl::plan::{Planner, evaluate};
 //!
 //! let model = Driving::default().build()?;
@@ -64,7 +66,7 @@
 //!     let (context, mu) = act(&truth, priorities)?;
 //!     seen.push(Demonstration::from_feature_expectations(&model, context, mu)?);
 //! }
-//! let problem = Problem::new(&model, &Train::new(seen), &Estimator::default())?;
+//! let problem = Problem::new(&model, &Train::new(seen), None)?;
 //! let fitted = fit(&problem, &Settings::default(), Watch::default(), &mut ())?;
 //! assert!(fitted.certificate.loss.is_some_and(|loss| loss < 0.1));
 //! let (_, mu) = act(fitted.mapping()?, [0.4, 0.3, 0.3])?;

@@ -34,6 +34,7 @@ pub fn in_words(message: &str) -> String {
             let meant = nearest(unknown, known).unwrap_or_default();
             format!("unknown {what} '{unknown}'; did you mean '{meant}'? (expected one of {})", known.join(", "))
         }
+        (true, _, [unknown]) => format!("unknown key '{unknown}'; there is nothing to set"),
         _ => message.to_owned(),
     }
 }

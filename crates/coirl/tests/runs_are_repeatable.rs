@@ -3,16 +3,12 @@
 
 mod demonstrated;
 
-use coirl::baselines::{
-    Cloning, FrankWolfe, Majority, MaxMargin, MaximumEntropy, MaximumEntropyPerContext, Mwal, NearestContext,
-    NeuralCloning, Projection, States, Uniform,
-};
+use coirl::baselines::{NeuralCloning, Projection, States};
 use coirl::demos::{Estimator, SimulatedExpert};
 use coirl::domains::Garnet;
 use coirl::learn::{
-    Adaptive, Average, Batch, BatchEllipsoid, Bundle, CuttingPlane, Ellipsoid, EvolutionStrategies, Geometry, Hidden,
-    MirrorDescent, Neural, NeuralGradient, Policies, Problem, Record, Recorder, ReplayedDescent, ReplayedEvolution,
-    Snapshot, Status, StepSize, Watch,
+    Adaptive, Average, Batch, BatchEllipsoid, Ellipsoid, EvolutionStrategies, Geometry, Hidden, MirrorDescent, Neural,
+    NeuralGradient, Policies, Problem, Record, Recorder, Snapshot, Status, StepSize, Watch,
 };
 use coirl::mapping::LinearMapping;
 use coirl::methods::{Checkpoint, Fitted, Method, Settings, fit, resume};
@@ -36,7 +32,7 @@ fn network(gradient: NeuralGradient, objective: ObjectiveChoice, optimiser: Opti
     Method::Neural(Neural { hidden, objective, gradient, optimiser, batch, largest_gradient, ..Neural::default() })
 }
 
-/// One of each, with batches of every kind.
+/// One of each, with batches of every kind; what the registry holds beside, as it comes.
 fn methods() -> Vec<Method> {
     let descent = |geometry, step_size, average, batch| {
         Method::MirrorDescent(MirrorDescent { geometry, step_size, average, batch })
@@ -44,7 +40,7 @@ fn methods() -> Vec<Method> {
     let theory = StepSize::Theory { multiplier: 10.0 };
     let schedule = StepSize::Schedule { initial: 0.3, decay: 0.95 };
     let evolution = EvolutionStrategies::default();
-    vec![
+    let mut all = vec![
         Method::Adaptive(Adaptive::default()),
         Method::Adaptive(Adaptive {
             objective: ObjectiveChoice::likelihood(),
@@ -62,7 +58,6 @@ fn methods() -> Vec<Method> {
         descent(Geometry::Sphere, schedule, Average::Last, Batch::Full),
         Method::EvolutionStrategies(EvolutionStrategies { accept_if_better: true, ..evolution }),
         Method::EvolutionStrategies(EvolutionStrategies { policies: Policies::Resolved, best: true, ..evolution }),
-        Method::Bundle(Bundle::default()),
         Method::Ellipsoid(Ellipsoid { tolerance: Some(0.01) }),
         Method::BatchEllipsoid(BatchEllipsoid {
             tolerance: Some(0.01),
@@ -70,23 +65,17 @@ fn methods() -> Vec<Method> {
             batch: Some(2),
             ..BatchEllipsoid::default()
         }),
-        Method::CuttingPlane(CuttingPlane::default()),
-        Method::ReplayedDescent(ReplayedDescent::default()),
-        Method::ReplayedEvolution(ReplayedEvolution::default()),
-        Method::FrankWolfe(FrankWolfe::default()),
-        Method::MaxMargin(MaxMargin::default()),
-        Method::Mwal(Mwal::default()),
-        Method::Projection(Projection::default()),
         Method::Projection(Projection { states: States::Joint }),
-        Method::MaximumEntropy(MaximumEntropy::default()),
-        Method::MaximumEntropyPerContext(MaximumEntropyPerContext::default()),
-        Method::Cloning(Cloning::default()),
-        Method::NeuralCloning(NeuralCloning::default()),
         Method::NeuralCloning(NeuralCloning::paper()),
-        Method::Majority(Majority {}),
-        Method::NearestContext(NearestContext {}),
-        Method::Uniform(Uniform {}),
-    ]
+    ];
+    // Every other method of the registry as it comes.
+    for entry in coirl::methods::methods() {
+        if all.iter().all(|method| method.name() != (entry.method)().name()) || entry.name == "projection" {
+            all.push((entry.method)());
+        }
+    }
+    all.push(Method::NeuralCloning(NeuralCloning::default()));
+    all
 }
 
 /// Stops after a number of steps and keeps the checkpoint, as text.

@@ -15,7 +15,7 @@ use crate::tables::Table;
 use clap::{Args, ValueEnum};
 use coirl::agent::ContextualPolicy;
 use coirl::artifact::{read_checkpoint, write_fitted, write_model};
-use coirl::learn::{Problem, Status, Watch, Watched};
+use coirl::learn::{PATIENCE, Problem, Status, Watch, Watched};
 use coirl::methods::{self, Checkpoint, Fitted, Settings};
 use coirl::score::Examination;
 use std::collections::BTreeMap;
@@ -196,7 +196,9 @@ impl FitArgs {
         stop.max_steps = self.run.steps.or(passes).or(stop.max_steps);
         stop.loss = self.run.stop_loss.or(stop.loss);
         stop.gap = self.run.stop_gap.or(stop.gap);
-        stop.patience = self.run.patience.or(stop.patience).filter(|_| validated);
+        // Who holds demonstrations out wants to stop by them: a method that cannot is refused.
+        let held_out = self.run.validation.map(|_| PATIENCE);
+        stop.patience = self.run.patience.or(stop.patience).or(held_out).filter(|_| validated);
         stop.watched = match self.run.watch {
             Some(WatchArg::Loss) => Some(Watched::Loss),
             Some(WatchArg::Accuracy) => Some(Watched::Accuracy),
@@ -299,12 +301,10 @@ fn fit(args: &FitArgs, out: Option<OutputFolder>, global: &Global) -> Result<Out
     let files = args.write_result(&folder, &fitted, entry.name, learned.is_some(), &origin, global)?;
     let dynamics = learned.as_ref().map(|learned| learned.report(&fitted, examination.as_ref())).transpose()?;
     dynamics.iter().flat_map(|dynamics| dynamics.notes()).for_each(|line| note(global.quiet, line));
-    let scored_on = truth.as_ref().map(|truth| match dynamics.is_some() {
-        true => truth.scored_in_the_given_model(),
-        false => truth.scored_on(),
-    });
-    let score = match (&examination, scored_on) {
-        (Some(examination), Some(on)) => Some((examination.score(&fitted.agent)?, on)),
+    let score = match (&examination, &truth) {
+        (Some(examination), Some(truth)) => {
+            Some((examination.score(&fitted.agent)?, truth.scored_on(dynamics.is_some())))
+        }
         _ => None,
     };
     let (validation_loss, accuracy) = validation_figures(&fitted, validation.as_ref())?;

@@ -88,16 +88,15 @@ pub(crate) struct Truth {
 }
 
 impl Truth {
-    /// Where scores are taken, in words.
-    pub(crate) fn scored_on(&self) -> String {
+    /// Where scores are taken, in words; of an agent that was learned in other dynamics, that it is in the given ones.
+    pub(crate) fn scored_on(&self, learned_dynamics: bool) -> String {
         let n = self.contexts.len();
-        if self.held_out { format!("on {n} test contexts") } else { format!("on {n} contexts that were learned from") }
-    }
-
-    /// Where scores are taken, in words, of an agent that was learned in other dynamics.
-    pub(crate) fn scored_in_the_given_model(&self) -> String {
-        let (n, which) = (self.contexts.len(), if self.held_out { "test contexts" } else { "contexts learned from" });
-        format!("in --model, {n} {which}")
+        match (learned_dynamics, self.held_out) {
+            (false, true) => format!("on {n} test contexts"),
+            (false, false) => format!("on {n} contexts that were learned from"),
+            (true, true) => format!("in --model, {n} test contexts"),
+            (true, false) => format!("in --model, {n} contexts learned from"),
+        }
     }
 }
 

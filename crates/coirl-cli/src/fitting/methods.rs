@@ -21,7 +21,11 @@ const DEFAULT: &str = "adaptive";
 const FORMER: &[(&str, &str)] = &[
     ("network-paper", "--method network --set preset=paper"),
     ("network-patients", "--method network --set preset=paper_patients"),
-    ("network-es", "--method network --set gradient.antithetic={...}"),
+    (
+        "network-es",
+        "--method network --set gradient.antithetic.deviation=1e-3 --set gradient.antithetic.pairs=50 \
+         --set gradient.antithetic.policies=fixed",
+    ),
     ("psgd-sphere", "--method psgd --set geometry=sphere"),
     ("es-resolved", "--method es --set policies=resolved"),
     ("es-literal", "--method es --set preset=literal"),
@@ -75,9 +79,10 @@ impl MethodArgs {
         tolerance: Option<f64>,
         settings: BTreeMap<String, toml::Value>,
     ) -> Result<Self, Failure> {
-        let mut args = Self { tolerance: self.tolerance.or(tolerance), ..self.clone() };
+        let mut args = self.clone();
         // Settings of one method say nothing about another.
         if args.method.is_none() || args.method.as_deref() == chosen {
+            args.tolerance = args.tolerance.or(tolerance);
             let json = |value: toml::Value| serde_json::to_value(value).map_err(std::io::Error::from);
             let one = |(key, value)| Ok(Assignment { key, value: json(value)? });
             args.of_spec = settings.into_iter().map(one).collect::<Result<_, Failure>>()?;

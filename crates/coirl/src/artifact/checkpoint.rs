@@ -1,7 +1,7 @@
 //! Interrupted runs, as JSON:
 //!
 //! ```json
-//! {"format": "coirl-checkpoint", "checkpoint": {"version": 1, …}}
+//! {"format": "coirl-checkpoint", "checkpoint": {"version": 2, …}}
 //! ```
 
 use super::atomic::write_atomically;

@@ -32,7 +32,7 @@ use super::support::never_shown;
 use crate::error::{Error, Result, check_length};
 use crate::learn::{Advantage, Problem};
 use crate::mapping::LinearMapping;
-use crate::optim::{dot, norm};
+use crate::optim::{dot, norm, norm_inf};
 use crate::resampling::Interval;
 use rayon::prelude::*;
 use std::ops::ControlFlow;
@@ -172,7 +172,7 @@ pub fn determine(
     settings: &DeterminationSettings,
     listener: Listener<'_>,
 ) -> Result<Determination> {
-    let (n, k) = (problem.n_parameters(), problem.n_features());
+    let n = problem.n_parameters();
     check_length("fitted mapping", n, fitted.values().len())?;
     let size = norm(fitted.values());
     let unit: Vec<f64> = fitted.values().iter().map(|w| w / size).collect();
@@ -196,72 +196,20 @@ pub fn determine(
     let span = Span::of(problem)?;
     let mut set = FeasibleSet::new(&advantage.mean, gained, settings.radius);
     let mut search = Search { problem, limit: slack * gained, tolerance: settings.tolerance * gained, plans: 0 };
-    let chosen = chosen_entries(&unit, settings.max_entries);
-    let mut ends: Vec<End> = chosen
-        .iter()
-        .flat_map(|&entry| [1.0, -1.0].map(|sign| (entry, sign)))
-        .map(|(entry, sign)| End { entry, sign, bound: set.allowed(entry, sign), converged: false })
-        .collect();
-    let seed: Vec<Vec<f64>> = vec![unit.clone(), advantage.mean.clone()];
-    search.add_cuts(&seed, &mut set)?;
-    let mut rounds = 0;
-    while rounds < settings.max_rounds {
-        let open: Vec<usize> = (0..ends.len()).filter(|&e| !ends[e].converged).collect();
-        if open.is_empty() {
-            break;
-        }
-        rounds += 1;
-        let extents: Vec<Extent> =
-            open.par_iter().map(|&e| set.extent(ends[e].entry, ends[e].sign)).collect::<Result<_>>()?;
-        let mut useful = vec![false; set.cuts.len()];
-        for (&e, extent) in open.iter().zip(&extents) {
-            ends[e].bound = ends[e].bound.min(extent.bound);
-            extent.active.iter().for_each(|&cut| useful[cut] = true);
-        }
-        // What the last plans were worth is counted before there are too many; the first round is never too much.
-        if rounds > 1 && search.plans + open.len() * problem.len() > settings.max_plans {
-            break;
-        }
-        // A cut that holds no bound back is found again should it be missed.
-        let mut keep = useful.into_iter();
-        set.cuts.retain(|_| keep.next().unwrap_or(true));
-        let points: Vec<Vec<f64>> = extents.into_iter().map(|extent| extent.point).collect();
-        let inside = search.add_cuts(&points, &mut set)?;
-        open.iter().zip(inside).for_each(|(&e, inside)| ends[e].converged = inside);
-        tell(listener, rounds, settings.max_rounds)?;
-    }
-    let span = span.as_ref();
+    let ends =
+        |&entry: &usize| [1.0, -1.0].map(|sign| End { entry, sign, bound: set.allowed(entry, sign), converged: false });
+    let mut ends: Vec<End> = chosen_entries(&unit, settings.max_entries).iter().flat_map(ends).collect();
+    search.add_cuts(&[unit.clone(), advantage.mean.clone()], &mut set)?;
+    let rounds = search.bring_in(&mut ends, &mut set, settings, listener)?;
     let rounding = SAME * problem.model().features().max_abs() * problem.horizon()?;
-    let never_shown = never_shown(problem, rounding)?;
-    let entry = |pair: &[End]| {
-        let [above, below] = pair else { return None };
-        let index = above.entry;
-        let interval = Interval { lower: -below.bound, upper: above.bound };
-        let allowed = Interval { lower: -set.allowed(index, -1.0), upper: set.allowed(index, 1.0) };
-        let (field, feature) = (index / k, index % k);
-        let free = span.is_some_and(|span| span.complete && span.parameters.share_outside(index) > FREE);
-        let largest = unit.iter().fold(0.0, |most: f64, w| most.max(w.abs()));
-        let one_sign = interval.lower > 0.0 || interval.upper < 0.0;
-        let negligible = interval.lower.abs().max(interval.upper.abs()) <= NEGLIGIBLE * largest;
-        let determined = !free && (negligible || (one_sign && interval.width() <= WIDE));
-        Some(Entry {
-            field,
-            feature,
-            fitted: unit[index],
-            interval,
-            allowed,
-            converged: above.converged && below.converged,
-            determined,
-            reason: (!determined).then(|| reason(problem, span, field, feature, &never_shown)),
-        })
-    };
-    let mut entries: Vec<Entry> = ends.chunks_exact(2).filter_map(entry).collect();
+    let judge = Judge { problem, span: span.as_ref(), unit: &unit, never_shown: never_shown(problem, rounding)? };
+    let mut entries: Vec<Entry> = ends.chunks_exact(2).filter_map(|pair| judge.entry(pair, &set)).collect();
     entries.sort_by_key(|entry| (entry.field, entry.feature));
     Ok(Determination {
         complete: entries.len() == n,
         n_parameters: n,
-        null_dimension: span.map(|span| n - span.parameters.len()),
-        null_dimension_exact: span.is_some_and(|span| span.complete),
+        null_dimension: judge.span.map(|span| n - span.parameters.len()),
+        null_dimension_exact: judge.span.is_some_and(|span| span.complete),
         slack,
         fitted_loss: problem.loss(&unit, &problem.data().all())?.value / gained,
         converged: entries.iter().all(|entry| entry.converged),
@@ -269,6 +217,40 @@ pub fn determine(
         rounds,
         entries,
     })
+}
+
+/// What the entries of a mapping are judged by, once their intervals are known.
+struct Judge<'a, 'p> {
+    problem: &'a Problem<'p>,
+    span: Option<&'a Span>,
+    /// The fitted mapping, of length one.
+    unit: &'a [f64],
+    never_shown: Vec<bool>,
+}
+
+impl Judge<'_, '_> {
+    /// The entry between two ends, and whether it is determined.
+    fn entry(&self, pair: &[End], set: &FeasibleSet) -> Option<Entry> {
+        let [above, below] = pair else { return None };
+        let (index, k) = (above.entry, self.problem.n_features());
+        let interval = Interval { lower: -below.bound, upper: above.bound };
+        let allowed = Interval { lower: -set.allowed(index, -1.0), upper: set.allowed(index, 1.0) };
+        let (field, feature) = (index / k, index % k);
+        let free = self.span.is_some_and(|span| span.complete && span.parameters.share_outside(index) > FREE);
+        let one_sign = interval.lower > 0.0 || interval.upper < 0.0;
+        let negligible = interval.lower.abs().max(interval.upper.abs()) <= NEGLIGIBLE * norm_inf(self.unit);
+        let determined = !free && (negligible || (one_sign && interval.width() <= WIDE));
+        Some(Entry {
+            field,
+            feature,
+            fitted: self.unit[index],
+            interval,
+            allowed,
+            converged: above.converged && below.converged,
+            determined,
+            reason: (!determined).then(|| reason(self.problem, self.span, field, feature, &self.never_shown)),
+        })
+    }
 }
 
 /// The least loss that any mapping reaches, and for estimates two standard errors of the mean loss at least.
@@ -318,6 +300,41 @@ struct Search<'p, 'a> {
 }
 
 impl Search<'_, '_> {
+    /// Brings the ends of intervals in, round by round, until their farthest points belong to the set; the number of rounds.
+    fn bring_in(
+        &mut self,
+        ends: &mut [End],
+        set: &mut FeasibleSet,
+        settings: &DeterminationSettings,
+        listener: Listener<'_>,
+    ) -> Result<usize> {
+        for round in 1..=settings.max_rounds {
+            let open: Vec<usize> = (0..ends.len()).filter(|&e| !ends[e].converged).collect();
+            if open.is_empty() {
+                return Ok(round - 1);
+            }
+            let extents: Vec<Extent> =
+                open.par_iter().map(|&e| set.extent(ends[e].entry, ends[e].sign)).collect::<Result<_>>()?;
+            let mut useful = vec![false; set.cuts.len()];
+            for (&e, extent) in open.iter().zip(&extents) {
+                ends[e].bound = ends[e].bound.min(extent.bound);
+                extent.active.iter().for_each(|&cut| useful[cut] = true);
+            }
+            // What the last plans were worth is counted before there are too many; the first round is never too much.
+            if round > 1 && self.plans + open.len() * self.problem.len() > settings.max_plans {
+                return Ok(round);
+            }
+            // A cut that holds no bound back is found again should it be missed.
+            let mut keep = useful.into_iter();
+            set.cuts.retain(|_| keep.next().unwrap_or(true));
+            let points: Vec<Vec<f64>> = extents.into_iter().map(|extent| extent.point).collect();
+            let inside = self.add_cuts(&points, set)?;
+            open.iter().zip(inside).for_each(|(&e, inside)| ends[e].converged = inside);
+            tell(listener, round, settings.max_rounds)?;
+        }
+        Ok(settings.max_rounds)
+    }
+
     /// Adds the cuts that the points violate, and says which points belong to the set.
     fn add_cuts(&mut self, points: &[Vec<f64>], set: &mut FeasibleSet) -> Result<Vec<bool>> {
         let (problem, count) = (self.problem, self.problem.len());

@@ -52,9 +52,11 @@ impl Guarantee {
         Self { status, ..self }
     }
 
-    /// With a figure.
+    /// With a figure; one that overflowed says nothing and is left out.
     pub fn with(mut self, name: &'static str, value: f64) -> Self {
-        self.figures.insert(name.into(), value);
+        if value.is_finite() {
+            self.figures.insert(name.into(), value);
+        }
         self
     }
 
@@ -70,7 +72,7 @@ impl Guarantee {
     /// What is said where nothing depends on figures.
     fn sentence(&self) -> Option<&'static str> {
         Some(match &*self.reason {
-            "no_theorem" => "nothing is proved about this method",
+            "no_theorem" => "no bound is claimed",
             "not_convex" => "the sphere is not convex: no bound holds",
             "not_convex_and_estimated" => "the sphere is not convex and the gradient is estimated: no bound holds",
             "network_not_convex" => "the loss of a network is not convex: no bound holds",
@@ -205,10 +207,12 @@ impl fmt::Display for Guarantee {
                 self.get("cuts")
             ),
             "cuts" => self.write_cuts(f),
-            "dual" => {
-                let gap = self.get("dual_gap");
-                write!(f, "the dual is within {gap:.1e} of its least value; no bound on the loss of planning")
-            }
+            "dual" => match self.figures.get("dual_gap") {
+                Some(gap) => {
+                    write!(f, "the dual is within {gap:.1e} of its least value; no bound on the loss of planning")
+                }
+                None => f.write_str("the distance of the dual from its least value overflows: no bound holds"),
+            },
             "matched" => {
                 let steepest = self.get("steepest");
                 write!(f, "feature expectations match to {steepest:.1e}; no bound on the loss of planning")

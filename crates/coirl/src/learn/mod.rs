@@ -61,4 +61,4 @@ pub use record::{Checkpoint, Fitted, Patience, Record, Recorder, RunCertificate,
 pub use replay::{ReplayedDescent, ReplayedEvolution};
 pub(crate) use run::CHECKPOINT_VERSION;
 pub use run::{Watch, resume, run};
-pub use settings::{Settings, Stop, Watched};
+pub use settings::{PATIENCE, Settings, Stop, Watched};

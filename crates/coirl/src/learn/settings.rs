@@ -11,8 +11,8 @@ const LEAST_BETWEEN_RECORDS: u64 = 5;
 /// A record plans for every demonstration. With so many entries of the kernel to read for one, a step of one demonstration passes until
 /// the next: the record must not cost many times what is learned.
 const ENTRIES_PER_STEP: u64 = 300_000;
-/// Records without a better validation loss, by default.
-const PATIENCE: u64 = 10;
+/// Records without a better validation loss after which early stopping ends a run, by default.
+pub const PATIENCE: u64 = 10;
 
 /// When to stop; whichever comes first.
 #[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]

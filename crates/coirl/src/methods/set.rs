@@ -56,7 +56,13 @@ pub fn assigned(settings: &Settings, assignments: &[Assignment]) -> Result<Setti
         let name = one.value.as_str().unwrap_or_default();
         current.method = preset(&current.method, name).ok_or_else(|| {
             let method = current.method.name();
-            refused("preset", format!("{method} has no preset {}; networks have paper and paper_patients", one.value))
+            refused(
+                "preset",
+                format!(
+                    "{method} has no preset {}; network and bc-network have paper and paper_patients, es literal",
+                    one.value
+                ),
+            )
         })?;
     }
     let mut done: Vec<&str> = Vec::new();
@@ -78,8 +84,10 @@ fn with_group(settings: &Settings, group: &[&Assignment]) -> Result<Settings> {
     let tried = |named: bool| -> Result<Settings, serde_json::Error> {
         let mut whole = serde_json::to_value(settings)?;
         for one in group {
-            let top = one.key.split('.').next().unwrap_or_default();
-            let root = if SHARED.contains(&top) { &mut whole } else { &mut whole["method"] };
+            let (top, below) = one.key.split_once('.').unwrap_or((&one.key, ""));
+            let of_method = whole["method"].get(top).is_some() && (below.is_empty() || !SHARED.contains(&top));
+            let shared = SHARED.contains(&top) && !of_method;
+            let root = if shared { &mut whole } else { &mut whole["method"] };
             let value = match &one.value {
                 // A choice by its name, with the numbers that it has by default.
                 Value::String(word) if named => Value::Object(Map::from_iter([(word.clone(), Map::new().into())])),
@@ -103,7 +111,8 @@ fn put(at: &mut Value, path: &str, value: Value) {
     let mut at = &mut at[first];
     for (depth, key) in keys.enumerate() {
         // What follows the name of a setting is the name of a choice; below it are the numbers of that choice.
-        let kept = at.as_object().is_some_and(|object| object.contains_key(key) || first == "stop" || depth > 0);
+        let kept =
+            at.as_object().is_some_and(|object| object.contains_key(key) || SHARED.contains(&first) || depth > 0);
         if !kept {
             *at = Value::Object(Map::new());
         }

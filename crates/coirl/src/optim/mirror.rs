@@ -19,6 +19,8 @@ const MIN_LOGIT: f64 = -1e6;
 /// Where points are brought back to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Set {
+    /// No constraint.
+    Everywhere,
     /// ‖W‖₂ ≤ 1.
     Ball,
     /// ‖W‖₂ = 1; zero stays zero.
@@ -31,6 +33,7 @@ impl Set {
     /// Brings a point back.
     pub fn project(self, w: &mut [f64]) {
         match self {
+            Set::Everywhere => {}
             Set::Ball => {
                 let size = norm(w);
                 if size > 1.0 {
