@@ -6,7 +6,10 @@ mod demonstrated;
 
 use coirl::demos::{Demonstration, Estimator};
 use coirl::domains::Driving;
-use coirl::learn::{Adaptive, Bundle, EvolutionStrategies, Geometry, MirrorDescent, Problem, StepSize, Watch};
+use coirl::learn::{
+    Adaptive, Average, Batch, Bundle, EvolutionStrategies, Geometry, MirrorDescent, OptimisticMirrorDescent, Problem,
+    StepSize, Watch,
+};
 use coirl::methods::{Method, Settings, fit};
 use coirl::model::Cmdp;
 use coirl::score::Examination;
@@ -91,6 +94,29 @@ fn adaptive_descent_has_nothing_to_tune() {
     let method = Method::Adaptive(Adaptive::default());
     let ratios = value_ratios(&method, Setup::FeatureExpectations, &[25, 100, 500]);
     assert!(ratios[0] >= 0.985 && ratios[1] >= 0.996 && ratios[2] >= 0.9995, "{ratios:?}");
+}
+
+/// On the full loss, whose gradients change little from step to step, foreseeing them pays: with nothing tuned it comes nearer in thirty steps
+/// than Algorithm 1 with the steps of its theory in three hundred.
+#[test]
+fn optimistic_descent_is_ahead_of_plain_descent() {
+    let model = Driving::default().build().unwrap();
+    let truth = Driving::online_mapping();
+    let loss = |method: Method, steps: u64, seed: u64| {
+        let contexts = model.context_space().sample(40, seed).unwrap();
+        let problem = Problem::new(&model, &train(&exact(&model, &truth, &contexts), 40), TRUNCATED).unwrap();
+        let mut settings = Settings { record_every: Some(0), ..Settings::new(method) };
+        settings.stop.max_steps = Some(steps);
+        fit(&problem, &settings, Watch::default(), &mut ()).unwrap().certificate.loss.unwrap()
+    };
+    for seed in 0..5 {
+        let plain = MirrorDescent { batch: Batch::Full, average: Average::BeforeUpdate, ..MirrorDescent::default() };
+        let (plain, optimistic) =
+            (loss(plain.into(), 300, seed), loss(OptimisticMirrorDescent::default().into(), 30, seed));
+        assert!(optimistic < plain, "seed {seed}: {optimistic} and {plain}");
+    }
+    let reached = value_ratios(&OptimisticMirrorDescent::default().into(), Setup::FeatureExpectations, &[100])[0];
+    assert!(reached >= 0.99, "{reached}");
 }
 
 #[test]

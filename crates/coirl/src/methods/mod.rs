@@ -19,7 +19,7 @@ use crate::baselines::{
 use crate::error::Result;
 use crate::learn::{
     self, Adaptive, BatchEllipsoid, Bundle, CuttingPlane, Ellipsoid, EvolutionStrategies, Geometry, Learner,
-    MirrorDescent, Neural, Problem, Recorder, ReplayedDescent, ReplayedEvolution, Watch,
+    MirrorDescent, Neural, OptimisticMirrorDescent, Problem, Recorder, ReplayedDescent, ReplayedEvolution, Watch,
 };
 
 /// A method of the registry.
@@ -162,6 +162,7 @@ registry! {
     Neural(Neural), Demonstrations, "network", "rewards that are no linear function of the context";
     Bundle(Bundle), Demonstrations, "bundle", "few or noisy demonstrations: the least loss, with a gap";
     MirrorDescent(MirrorDescent), Demonstrations, "psgd", "Algorithm 1; for its bound --set batch=full --set average=before_update";
+    OptimisticMirrorDescent(OptimisticMirrorDescent), Demonstrations, "optimistic", "mirror descent that foresees its gradients, on all demonstrations";
     EvolutionStrategies(EvolutionStrategies), Demonstrations, "es", "evolution strategies as published: one plan per step";
     CuttingPlane(CuttingPlane), Interactive, "cutting-plane", "an expert is asked: fewest demonstrations";
     Ellipsoid(Ellipsoid), Interactive, "ellipsoid", "an expert is asked: Algorithm 2, with its count";
