@@ -89,7 +89,7 @@ fn plans_see_no_context_mappings_no_state_and_optimisers_neither() {
             .any(|(at, _)| bounded(text[..at].chars().next_back()) && bounded(text[at + word.len()..].chars().next()))
     };
     for (module, unseen) in [
-        ("plan", vec!["Context", "Cmdp"]),
+        ("plan", vec!["Context"]),
         ("mapping", vec!["StateId", "Mdp", "Cmdp"]),
         ("optim", vec!["Context", "Mdp"]),
     ] {
