@@ -115,7 +115,7 @@ class Cloning(Learner):
     penalty
         Weight of the squared norm.
     components
-        Principal components of the dynamics that describe a state; at most 64 where nothing is said.
+        Principal components of the dynamics that describe a state; by default at most 64.
     interactions
         Whether context and state interact.
     most_probable

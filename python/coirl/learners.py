@@ -410,7 +410,7 @@ class StreamLearner(Learner):
         callback: Callback | None = None,
     ) -> OwnStream:
         """Goes on learning with the next demonstrations of a stream, from where the last call stopped: step sizes, averages and the regret carry
-        over. ``max_steps`` are the steps of this call; where nothing is said, one per demonstration."""
+        over. ``max_steps`` are the steps of this call; by default one per demonstration."""
         from_ = self._fitted if self._is_fitted() and self._fitted.can_go_on else None
         if self._is_fitted() and from_ is None:
             raise SettingError("a learner that was loaded from a file cannot go on; fit it in this session", name="partial_fit")

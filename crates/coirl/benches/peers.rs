@@ -262,10 +262,10 @@ fn compare(problem: &Problem, peers: &mut [Peer], folder: &Path) -> Compared {
         } else {
             let reward = mdp.reward(problem.rewards().nth(run).unwrap()).unwrap();
             let cpu = ThreadTime::now();
-            tolerant.plan(&mdp, &reward).unwrap();
+            let _ = tolerant.plan(&mdp, &reward).unwrap();
             ours.push(cpu.elapsed().as_secs_f64());
             let cpu = ThreadTime::now();
-            Planner::default().plan(&mdp, &reward).unwrap();
+            let _ = Planner::default().plan(&mdp, &reward).unwrap();
             exact.push(cpu.elapsed().as_secs_f64());
         }
         for rival in &mut rivals {

@@ -88,11 +88,9 @@ fn plans_see_no_context_mappings_no_state_and_optimisers_neither() {
         text.match_indices(word)
             .any(|(at, _)| bounded(text[..at].chars().next_back()) && bounded(text[at + word.len()..].chars().next()))
     };
-    for (module, unseen) in [
-        ("plan", vec!["Context"]),
-        ("mapping", vec!["StateId", "Mdp", "Cmdp"]),
-        ("optim", vec!["Context", "Mdp"]),
-    ] {
+    for (module, unseen) in
+        [("plan", vec!["Context"]), ("mapping", vec!["StateId", "Mdp", "Cmdp"]), ("optim", vec!["Context", "Mdp"])]
+    {
         for word in unseen {
             assert!(!names(module, word), "{module} names {word}");
         }

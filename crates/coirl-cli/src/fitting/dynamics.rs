@@ -15,9 +15,9 @@ use std::sync::Arc;
 
 /// The name of the model with learned dynamics in the output folder.
 pub(crate) const LEARNED_MODEL: &str = "dynamics.safetensors";
-/// Observations that the prior counts for, where nothing is said.
+/// Observations that the prior counts for, by default.
 const PRIOR: f64 = 1.0;
-/// Clusters of contexts, where nothing is said.
+/// Clusters of contexts, by default.
 const CLUSTERS: usize = 3;
 /// A larger share of thin visits is worth a note.
 const WORTH_A_NOTE: f64 = 0.1;

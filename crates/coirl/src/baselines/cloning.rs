@@ -27,7 +27,7 @@ use std::sync::OnceLock;
 
 /// Iterations by default.
 const STEPS: u64 = 500;
-/// Components where nothing is said, at most: every one is multiplied with every number of a context.
+/// Components by default, at most: every one is multiplied with every number of a context.
 const MOST_COMPONENTS: usize = 64;
 
 /// Settings of behavioural cloning.
@@ -36,7 +36,7 @@ const MOST_COMPONENTS: usize = 64;
 pub struct Cloning {
     /// λ.
     pub penalty: f64,
-    /// Components of the dynamics; where nothing is said, as many as explain 95 % of their variance, at most 64.
+    /// Components of the dynamics; by default as many as explain 95 % of their variance, at most 64.
     pub components: Option<usize>,
     /// Whether products of context and state inputs are inputs too.
     pub interactions: bool,

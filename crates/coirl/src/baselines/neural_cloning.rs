@@ -21,10 +21,10 @@ use crate::plan::log_softmax;
 use rayon::prelude::*;
 use std::sync::OnceLock;
 
-/// Passes over the decisions where nothing is said, and the fewest steps.
+/// Passes over the decisions by default, and the fewest steps.
 const PASSES: u64 = 60;
 const STEPS: u64 = 1000;
-/// Components where nothing is said, at most.
+/// Components by default, at most.
 const MOST_COMPONENTS: usize = 200;
 /// Decisions that one thread looks at: a fixed number, so that sums over them do not depend on the threads.
 const SHARE: usize = 256;
@@ -53,7 +53,7 @@ pub enum StepDecay {
 pub struct NeuralCloning {
     /// Hidden layers.
     pub hidden: Hidden,
-    /// Components of the dynamics; where nothing is said, as many as explain 95 % of their variance, at most 200.
+    /// Components of the dynamics; by default as many as explain 95 % of their variance, at most 200.
     pub components: Option<usize>,
     /// Take the likeliest action instead of drawing one.
     pub most_probable: bool,
@@ -121,7 +121,7 @@ impl NeuralCloning {
         Ok(self.batch.steps_per_pass(decisions.total() as usize))
     }
 
-    /// Steps where nothing is said.
+    /// Steps by default.
     pub fn default_steps(&self, problem: &Problem<'_>) -> Result<u64> {
         Ok(self.steps_per_pass(problem)?.saturating_mul(PASSES).max(STEPS))
     }

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::learn::Problem;
 use crate::network::Standardisation;
 
-/// Components where nothing is said: as many as explain this share of the variance.
+/// Components by default: as many as explain this share of the variance.
 const EXPLAINED: f64 = 0.95;
 /// State inputs beyond this many numbers are refused.
 const MAX_STATE_INPUTS: usize = 1 << 28;
@@ -26,7 +26,7 @@ pub(super) struct StateInputs {
 }
 
 impl StateInputs {
-    /// With so many components of the dynamics; where nothing is said, as many as explain 95 % of their variance, but `most` at most.
+    /// With so many components of the dynamics; by default as many as explain 95 % of their variance, but `most` at most.
     pub(super) fn new(
         problem: &Problem<'_>,
         decisions: &DemonstratedActions,

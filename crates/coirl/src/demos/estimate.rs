@@ -30,7 +30,7 @@ use std::sync::Arc;
 pub enum Estimator {
     /// The discounted sum along the path, at most `horizon` transitions of it.
     Truncated {
-        /// Transitions to use; all of them where nothing is said.
+        /// Transitions to use; all of them by default.
         horizon: Option<usize>,
     },
     /// The plain sum along a path that was ended with probability 1 − γ at each state.

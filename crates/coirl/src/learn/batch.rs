@@ -60,7 +60,7 @@ impl Batch {
         }
     }
 
-    /// Steps where nothing is said: one pass in order, or enough of the others to get somewhere.
+    /// Steps by default: one pass in order, or enough of the others to get somewhere.
     pub(super) fn default_steps(self, n: usize) -> u64 {
         self.steps_per_pass(n).max(if self == Batch::InOrder { 1 } else { 100 })
     }

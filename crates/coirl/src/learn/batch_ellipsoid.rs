@@ -39,11 +39,11 @@ pub struct BatchEllipsoid {
     pub tolerance: Option<f64>,
     /// δ: the theorem may fail with this probability.
     pub failure_probability: f64,
-    /// H: transitions of a roll-out; the theorem's where nothing is said.
+    /// H: transitions of a roll-out; by default the theorem's.
     pub horizon: Option<usize>,
-    /// n: roll-outs per cut; the theorem's where nothing is said.
+    /// n: roll-outs per cut; by default the theorem's.
     pub batch: Option<usize>,
-    /// Transitions of an episode; as many as of a roll-out where nothing is said.
+    /// Transitions of an episode; by default as many as of a roll-out.
     pub episode: Option<usize>,
 }
 

@@ -23,6 +23,7 @@ pub enum Status {
 
 /// What is known about a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[must_use]
 pub struct Certificate {
     /// How planning ended.
     pub status: Status,

@@ -83,6 +83,7 @@ pub enum Start<'a> {
 
 /// A policy with its values and what is guaranteed about them.
 #[derive(Debug, Clone, PartialEq)]
+#[must_use]
 pub struct Plan {
     /// The policy.
     pub policy: Policy,

@@ -42,6 +42,7 @@ impl Default for ManyOptions {
 
 /// The plan of one of many rewards.
 #[derive(Debug, Clone, PartialEq)]
+#[must_use]
 pub struct PlannedReward {
     /// Row of the weights.
     pub index: usize,

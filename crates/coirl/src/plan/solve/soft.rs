@@ -70,6 +70,7 @@ impl Default for SoftPlanner {
 
 /// A stochastic policy with its soft values and what is guaranteed about them.
 #[derive(Debug, Clone, PartialEq)]
+#[must_use]
 pub struct SoftPlan {
     /// The policy: stochastic, and in stages for a finite horizon.
     pub policy: Policy,
