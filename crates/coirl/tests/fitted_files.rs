@@ -17,6 +17,7 @@ use coirl::model::{ActionId, Cmdp, ContextSpace};
 use coirl::network::{Architecture, Layer, Network, Standardisation};
 use coirl::score::Examination;
 use std::ops::ControlFlow;
+use std::path::Path;
 
 /// Keeps the checkpoint after some steps, and stops there where asked to.
 struct Keeper {
@@ -84,6 +85,24 @@ fn what_is_written_is_read_bit_for_bit() {
     write_fitted(&second, &read).unwrap();
     assert_eq!(std::fs::read(&first).unwrap(), std::fs::read(&second).unwrap());
     assert!(is_fitted(&first) && !is_fitted(folder.path()));
+}
+
+/// Results of the version before this one are read, but for the sentences that statuses took the place of; its checkpoints are refused.
+#[test]
+fn files_of_the_version_before() {
+    let earlier = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/earlier");
+    let fitted = read_fitted(&earlier.join("fitted.safetensors")).unwrap();
+    assert_eq!((fitted.agent.kind(), fitted.steps, fitted.planner_calls), ("mixed", 60, 1440));
+    assert_eq!((fitted.settings.method.name(), fitted.settings.record_every), ("mwal", Some(5)));
+    let game = fitted.certificate.game_value.as_ref().unwrap();
+    assert!(game.lower < game.upper && game.rewards.is_none() && fitted.certificate.bound.is_some());
+    assert_eq!(fitted.certificate.guarantee.reason, "not_recorded");
+    let folder = tempfile::tempdir().unwrap();
+    write_fitted(&folder.path().join("again.safetensors"), &fitted).unwrap();
+    assert_eq!(read_fitted(&folder.path().join("again.safetensors")).unwrap(), fitted);
+    let refused = read_checkpoint(&earlier.join("checkpoint.json")).unwrap_err().to_string();
+    assert!(refused.contains("version 1") && refused.contains("reads version 2"), "{refused}");
+    assert_eq!(refused.lines().count(), 1, "{refused}");
 }
 
 #[test]

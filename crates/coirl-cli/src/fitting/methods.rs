@@ -133,8 +133,11 @@ impl MethodArgs {
     }
 
     /// The settings of the method, a line each: what to give `--set`, and the default.
-    pub(crate) fn write_settings(&self, out: &mut dyn Write) -> Result<(), Failure> {
+    pub(crate) fn write_settings(&self, out: &mut dyn Write, json: bool) -> Result<(), Failure> {
         let entry = self.entry()?;
+        if json {
+            return Ok(writeln!(out, "{}", (entry.method)().defaults())?);
+        }
         text::title(out, &format!("Settings of {}: {}", entry.name, entry.about))?;
         let own = (entry.method)().defaults();
         let rows = own.as_object().into_iter().flatten().filter(|(key, _)| *key != "name");
@@ -150,7 +153,7 @@ impl MethodArgs {
 /// A default as it is typed.
 fn value_in_words(value: &Value) -> String {
     match value {
-        Value::Null => "decided by the data or the theory".into(),
+        Value::Null => "none, or decided by the data".into(),
         Value::String(word) => word.clone(),
         other => other.to_string(),
     }

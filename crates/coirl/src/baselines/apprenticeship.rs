@@ -15,7 +15,7 @@ use super::large_mdp::LargeMdp;
 use crate::agent::{Agent, Mixture};
 use crate::error::Result;
 use crate::learn::{GameRewards, GameValue, Problem, Record, Step};
-use crate::optim::{dot, norm};
+use crate::optim::{Hull, dot, norm};
 use crate::random::stream;
 use rand::RngExt;
 
@@ -37,16 +37,12 @@ const ROUNDING: f64 = 1e-11;
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Apprentice {
-    /// μ_E.
-    pub(super) expert: Vec<f64>,
+    /// Feature expectations of the policies met with their shares in the mixture, around μ_E.
+    pub(super) hull: Hull,
     /// W that the next policy plans for.
     pub(super) next: Vec<f64>,
-    /// Rewards and feature expectations of the policies met, and their shares in the mixture.
+    /// The rewards of the policies met.
     rewards: Vec<Vec<f64>>,
-    points: Vec<Vec<f64>>,
-    shares: Vec<f64>,
-    /// μ̄.
-    pub(super) mean: Vec<f64>,
     /// The largest ‖μ‖₂ met.
     scale: f64,
     /// The least upper bound of the game's value, once there is one.
@@ -70,25 +66,17 @@ impl Apprentice {
                 &mut expert,
             );
         }
-        Ok(Self {
-            scale: norm(&expert),
-            mean: vec![0.0; expert.len()],
-            next: first,
-            expert,
-            rewards: Vec::new(),
-            points: Vec::new(),
-            shares: Vec::new(),
-            upper: None,
-            large_mdp: None,
-        })
+        let (scale, hull) = (norm(&expert), Hull::new(expert));
+        Ok(Self { scale, hull, next: first, rewards: Vec::new(), upper: None, large_mdp: None })
     }
 
     /// Whether these are policies of such a problem.
     pub(super) fn fits(&self, problem: &Problem<'_>) -> bool {
         let n = problem.n_parameters();
-        let met = self.rewards.len();
-        let all = [&self.expert, &self.next, &self.mean].into_iter().chain(&self.rewards).chain(&self.points);
-        self.points.len() == met && self.shares.len() == met && all.into_iter().all(|list| list.len() == n)
+        let rewards = std::iter::once(&self.next).chain(&self.rewards);
+        self.hull.fits(n)
+            && self.rewards.len() == self.hull.corners().len()
+            && rewards.into_iter().all(|w| w.len() == n)
     }
 
     /// Before the first policy, which will plan for a given reward, or for one with random entries in [0, 1].
@@ -136,82 +124,28 @@ impl Apprentice {
         Ok(point)
     }
 
-    /// Number of policies kept.
-    pub(super) fn len(&self) -> usize {
-        self.points.len()
-    }
-
-    /// The feature expectations of the policies kept.
-    pub(super) fn points(&self) -> &[Vec<f64>] {
-        &self.points
-    }
-
-    /// The shares of the policies kept.
-    pub(super) fn shares(&self) -> &[f64] {
-        &self.shares
-    }
-
-    /// Which of the policies kept has these feature expectations, up to rounding.
-    pub(super) fn find(&self, point: &[f64]) -> Option<usize> {
-        let same = |x: &f64, y: &f64| (x - y).abs() <= ROUNDING * self.scale;
-        self.points.iter().position(|known| known.iter().zip(point).all(|(x, y)| same(x, y)))
+    /// Differences up to this are rounding, at the size of the feature expectations.
+    pub(super) fn rounding(&self) -> f64 {
+        ROUNDING * self.scale
     }
 
     /// Keeps the policy that was planned for the next reward, with no share of the mixture yet.
     pub(super) fn keep(&mut self, point: Vec<f64>) -> usize {
         self.rewards.push(self.next.clone());
-        self.points.push(point);
-        self.shares.push(0.0);
-        self.points.len() - 1
+        self.hull.keep(point)
     }
 
-    /// Mixes the policies kept in new shares.
-    pub(super) fn mix(&mut self, shares: Vec<f64>) {
-        debug_assert_eq!(shares.len(), self.points.len());
-        self.mean = mixed(&self.points, &shares);
-        self.shares = shares;
-    }
-
-    /// Gives one of the policies kept this much of the mixture, at the expense of all.
-    pub(super) fn mix_in(&mut self, policy: usize, share: f64) {
-        let mut shares: Vec<f64> = self.shares.iter().map(|old| (1.0 - share) * old).collect();
-        shares[policy] += share;
-        self.mix(shares);
-    }
-
-    /// The share of a new policy that brings the mixture nearest to the expert; all of it for the first.
-    pub(super) fn nearest_share(&self, point: &[f64]) -> f64 {
-        if self.points.is_empty() {
-            return 1.0;
-        }
-        let towards: Vec<f64> = point.iter().zip(&self.mean).map(|(new, own)| new - own).collect();
-        self.line_search(&towards).min(1.0)
-    }
-
-    /// How far to go along a direction for the point nearest to the expert.
-    pub(super) fn line_search(&self, along: &[f64]) -> f64 {
-        let squared = dot(along, along);
-        if squared > 0.0 { (dot(&self.towards_the_expert(), along) / squared).max(0.0) } else { 0.0 }
+    /// A step towards the policy that was planned for the next reward, or away from the worst of the mixture; its length.
+    pub(super) fn towards_or_away(&mut self, point: Vec<f64>) -> f64 {
+        let (rounding, Self { hull, rewards, next, .. }) = (self.rounding(), self);
+        hull.towards_or_away(point, rounding, || rewards.push(next.clone()))
     }
 
     /// Forgets policies without a share.
     pub(super) fn drop_unused(&mut self) {
-        let used: Vec<bool> = self.shares.iter().map(|share| *share > 0.0).collect();
+        let used = self.hull.drop_unused();
         let mut at = used.iter();
         self.rewards.retain(|_| at.next().is_some_and(|used| *used));
-        let mut at = used.iter();
-        self.points.retain(|_| at.next().is_some_and(|used| *used));
-        self.shares.retain(|share| *share > 0.0);
-    }
-
-    /// μ_E − μ̄.
-    pub(super) fn towards_the_expert(&self) -> Vec<f64> {
-        self.expert.iter().zip(&self.mean).map(|(expert, own)| expert - own).collect()
-    }
-
-    /// ‖μ_E − μ̄‖₂.
-    pub(super) fn distance(&self) -> f64 {
-        norm(&self.towards_the_expert())
     }
 
     /// Takes note of an upper bound of the game's value.
@@ -223,7 +157,8 @@ impl Apprentice {
     /// ball, so that no agent is sure of more than nothing.
     pub(super) fn bound_over_the_ball(&mut self, point: &[f64]) {
         let size = norm(&self.next);
-        let gained = if size > 0.0 { (dot(&self.next, point) - dot(&self.next, &self.expert)) / size } else { 0.0 };
+        let gained =
+            if size > 0.0 { (dot(&self.next, point) - dot(&self.next, self.hull.target())) / size } else { 0.0 };
         self.bound_from_above(gained.min(0.0));
     }
 
@@ -234,13 +169,13 @@ impl Apprentice {
 
     /// After a step of this length: W for the next plan, and what is known now.
     pub(super) fn stepped_over_the_ball(&mut self, problem: &Problem<'_>, length: f64) -> Step {
-        self.next = self.towards_the_expert();
+        self.next = self.hull.towards_target();
         let gap = self.gap_over_the_ball();
         let record = Record {
             step_size: Some(length),
             demonstrations: problem.len() as u64,
             gap,
-            distance: Some(self.distance()),
+            distance: Some(self.hull.distance()),
             ..Record::default()
         };
         Step { record, finished: length == 0.0 || gap.is_some_and(|gap| self.is_rounding(gap)) }
@@ -248,13 +183,13 @@ impl Apprentice {
 
     /// How far the mixture is from the value of the game over the unit ball, at most.
     pub(super) fn gap_over_the_ball(&self) -> Option<f64> {
-        self.upper.map(|upper| (upper + self.distance()).max(0.0))
+        self.upper.map(|upper| (upper + self.hull.distance()).max(0.0))
     }
 
     /// Between what the value of the game over the unit ball lies.
     pub(super) fn game_over_the_ball(&self) -> Option<GameValue> {
         // A distance of zero is a value of zero, without a sign.
-        let lower = 0.0 - self.distance();
+        let lower = 0.0 - self.hull.distance();
         Some(GameValue {
             lower,
             // Both bounds are computed with rounding errors; they do not cross.
@@ -265,27 +200,18 @@ impl Apprentice {
 
     /// Whether a number is nothing but rounding, at the size of the feature expectations.
     pub(super) fn is_rounding(&self, x: f64) -> bool {
-        x <= ROUNDING * self.scale
+        x <= self.rounding()
     }
 
     /// The mixture as an agent; before the first policy, whoever plans for the first reward.
     pub(super) fn agent(&self, problem: &Problem<'_>) -> Result<Agent> {
         let mapping = |reward: &Vec<f64>| problem.linear(reward);
         let drawn: Vec<(f64, &Vec<f64>)> =
-            self.shares.iter().copied().zip(&self.rewards).filter(|(share, _)| *share > 0.0).collect();
+            self.hull.shares().iter().copied().zip(&self.rewards).filter(|(share, _)| *share > 0.0).collect();
         let (shares, rewards) =
             if drawn.is_empty() { (vec![1.0], vec![&self.next]) } else { drawn.into_iter().unzip() };
         Ok(Agent::Mixed(Mixture::new(shares, rewards.into_iter().map(mapping).collect::<Result<_>>()?)?))
     }
-}
-
-/// Σ_j λ_j M_j, summed in order.
-fn mixed(points: &[Vec<f64>], shares: &[f64]) -> Vec<f64> {
-    let mut mean = vec![0.0; points.first().map_or(0, Vec::len)];
-    for (point, share) in points.iter().zip(shares).filter(|entry| *entry.1 > 0.0) {
-        mean.iter_mut().zip(point).for_each(|(sum, x)| *sum += share * x);
-    }
-    mean
 }
 
 /// Makes a learner of settings that say how an apprentice over the unit ball advances by a step.

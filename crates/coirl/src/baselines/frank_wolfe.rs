@@ -16,7 +16,6 @@
 use super::apprenticeship::{Apprentice, States, apprentice};
 use crate::error::Result;
 use crate::learn::{Problem, Step};
-use crate::optim::dot;
 
 /// Settings of Frank–Wolfe steps.
 #[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -26,39 +25,13 @@ pub struct FrankWolfe {
     pub states: States,
 }
 
-/// Towards a new policy, or away from the worst of the mixture; the length of the step.
-fn towards_or_away(apprentice: &mut Apprentice, point: Vec<f64>) -> f64 {
-    let reward = apprentice.towards_the_expert();
-    let value = |policy: &[f64]| dot(&reward, policy);
-    let values: Vec<f64> = apprentice.points().iter().map(|own| value(own)).collect();
-    let worst = (1..values.len()).fold(0, |worst, j| if values[j] < values[worst] { j } else { worst });
-    let share = apprentice.shares()[worst];
-    let mixed = value(&apprentice.mean);
-    if value(&point) - mixed >= mixed - values[worst] || share >= 1.0 {
-        let length = apprentice.nearest_share(&point);
-        let at = apprentice.find(&point).unwrap_or_else(|| apprentice.keep(point));
-        apprentice.mix_in(at, length);
-        return length;
-    }
-    let away: Vec<f64> =
-        apprentice.mean.iter().zip(&apprentice.points()[worst]).map(|(own, worst)| own - worst).collect();
-    let (wanted, most) = (apprentice.line_search(&away), share / (1.0 - share));
-    let length = wanted.min(most);
-    let mut shares: Vec<f64> = apprentice.shares().iter().map(|share| (1.0 + length) * share).collect();
-    // A dropped policy has no share, not one of rounding size.
-    shares[worst] = if wanted >= most { 0.0 } else { (shares[worst] - length).max(0.0) };
-    let total: f64 = shares.iter().sum();
-    apprentice.mix(shares.iter().map(|share| share / total).collect());
-    length
-}
-
 fn advance(apprentice: &mut Apprentice, problem: &Problem<'_>, point: Vec<f64>) -> Result<Step> {
-    let length = if apprentice.len() == 0 {
+    let length = if apprentice.hull.corners().is_empty() {
         let first = apprentice.keep(point);
-        apprentice.mix_in(first, 1.0);
+        apprentice.hull.mix_in(first, 1.0);
         1.0
     } else {
-        towards_or_away(apprentice, point)
+        apprentice.towards_or_away(point)
     };
     apprentice.drop_unused();
     Ok(apprentice.stepped_over_the_ball(problem, length))

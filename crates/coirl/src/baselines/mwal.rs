@@ -71,7 +71,7 @@ impl State {
         let most = self.logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let weights: Vec<f64> = self.logits.iter().map(|x| (x - most).exp()).collect();
         let total: f64 = weights.iter().sum();
-        let (plus, minus) = weights.split_at(self.apprentice.expert.len());
+        let (plus, minus) = weights.split_at(self.apprentice.hull.target().len());
         let minus = minus.iter().copied().chain(std::iter::repeat(0.0));
         plus.iter().zip(minus).map(|(plus, minus)| (plus - minus) / total).collect()
     }
@@ -79,7 +79,7 @@ impl State {
     /// min over w of w·(μ̄ − μ_E).
     fn least_gain(&self, own: &Mwal) -> f64 {
         let gain = |behind: f64| if own.signed { -behind.abs() } else { -behind };
-        self.apprentice.towards_the_expert().into_iter().map(gain).fold(f64::INFINITY, f64::min)
+        self.apprentice.hull.towards_target().into_iter().map(gain).fold(f64::INFINITY, f64::min)
     }
 }
 
@@ -106,7 +106,8 @@ impl Learner for Mwal {
         let n = self.n_weights(problem) as f64;
         state.rate = self.step_multiplier * (2.0 * n.ln() / run.last as f64).sqrt();
         let point = state.apprentice.respond(problem, self.states)?;
-        let ahead: Vec<f64> = point.iter().zip(&state.apprentice.expert).map(|(new, expert)| new - expert).collect();
+        let ahead: Vec<f64> =
+            point.iter().zip(state.apprentice.hull.target()).map(|(new, expert)| new - expert).collect();
         state.largest = ahead.iter().fold(state.largest, |most, x| most.max(x.abs()));
         state.apprentice.bound_from_above(dot(&state.apprentice.next, &ahead));
         let range = range(problem)?;
@@ -116,7 +117,8 @@ impl Learner for Mwal {
         plus.iter_mut().zip(&ahead).for_each(|(logit, x)| *logit -= scale * x);
         minus.iter_mut().zip(&ahead).for_each(|(logit, x)| *logit += scale * x);
         state.apprentice.keep(point);
-        state.apprentice.mix(vec![1.0 / run.step as f64; state.apprentice.len()]);
+        let shares = vec![1.0 / run.step as f64; state.apprentice.hull.corners().len()];
+        state.apprentice.hull.mix(shares);
         state.apprentice.next = state.reward();
         let gap = state.apprentice.upper().map(|upper| (upper - state.least_gain(self)).max(0.0));
         Ok(Step {
@@ -124,7 +126,7 @@ impl Learner for Mwal {
                 step_size: Some(state.rate),
                 demonstrations: problem.len() as u64,
                 gap,
-                distance: Some(state.apprentice.distance()),
+                distance: Some(state.apprentice.hull.distance()),
                 ..Record::default()
             },
             finished: gap.is_some_and(|gap| state.apprentice.is_rounding(gap)),

@@ -22,9 +22,9 @@ pub struct Projection {
 }
 
 fn advance(apprentice: &mut Apprentice, problem: &Problem<'_>, point: Vec<f64>) -> Result<Step> {
-    let length = apprentice.nearest_share(&point);
+    let length = apprentice.hull.nearest_share(&point);
     let newest = apprentice.keep(point);
-    apprentice.mix_in(newest, length);
+    apprentice.hull.mix_in(newest, length);
     Ok(apprentice.stepped_over_the_ball(problem, length))
 }
 

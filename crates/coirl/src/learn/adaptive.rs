@@ -5,8 +5,7 @@
 //! (only the direction of W matters, and W = 0 is excluded), but it is not convex: no bound is printed.
 
 use super::batch::Batch;
-use super::descent::{Averaging, Descent, DescentStateOf};
-use super::guarantee::Guarantee;
+use super::descent::{Averaging, Descent};
 use super::learner::Start;
 use super::problem::Problem;
 use crate::error::Result;
@@ -32,6 +31,7 @@ const NOISY_PASSES: u64 = 3;
 impl Descent for Adaptive {
     type Mapping = LinearMapping;
     type Rule = MirrorStep;
+    const WITHOUT_BOUND: &'static str = "not_convex";
 
     fn first(&self, problem: &Problem<'_>, from: Start<'_>) -> Result<LinearMapping> {
         let mut first = from.initial.map_or_else(|| vec![1.0; problem.n_parameters()], <[f64]>::to_vec);
@@ -62,15 +62,6 @@ impl Descent for Adaptive {
         let exact = problem.data().is_exact();
         let passes = if exact { STEPS.div_ceil(pass).clamp(1, MAX_PASSES) } else { NOISY_PASSES };
         pass * passes
-    }
-
-    fn guarantee(
-        &self,
-        _state: &DescentStateOf<Self>,
-        _problem: &Problem<'_>,
-        _steps: u64,
-    ) -> Result<(Option<f64>, Guarantee)> {
-        Ok((None, Guarantee::none("not_convex")))
     }
 
     fn resolved_for(&self, problem: &Problem<'_>) -> Result<Self> {

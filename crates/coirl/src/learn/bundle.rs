@@ -20,8 +20,7 @@ use super::learner::{Learner, Run, Start, Step};
 use super::problem::Problem;
 use super::record::Record;
 use crate::error::{Error, Result, check_not_negative, check_positive};
-use crate::optim::least_on_simplex;
-use crate::optim::{dot, norm};
+use crate::optim::{BundleRule, ProximalBundle, dot, norm};
 
 /// Settings of the bundle method.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -45,220 +44,74 @@ impl Default for Bundle {
 
 /// With fewer cuts there is no room for the merged one beside those of a step.
 const FEWEST_CUTS: usize = 4;
-/// A candidate whose loss falls by this share of what the cuts promise becomes the centre.
-const SERIOUS: f64 = 0.1;
-/// Steps without a new centre after which the next candidates stay nearer to it.
-const PATIENCE: u64 = 3;
-/// How well the multipliers are computed.
-const TOLERANCE: f64 = 1e-8;
+/// On the set the loss is at least this, whatever the noise: the experts beat chance by one.
+const LEAST_LOSS: f64 = -1.0;
 
 /// What the method keeps.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct State {
-    /// Ḡ.
-    reference: Vec<f64>,
-    /// ‖Ḡ‖ and the standard error of that length, over demonstrations.
-    reference_size: f64,
-    reference_noise: f64,
-    centre: Vec<f64>,
-    /// Loss at the centre, once known.
-    centre_loss: Option<f64>,
-    first_loss: f64,
-    cuts: Vec<Vec<f64>>,
-    proximity: f64,
-    lower_bound: f64,
-    waiting: u64,
-}
-
-impl State {
-    /// The cut of Loss(W) + κ‖W‖ at W from the subgradient of the loss: W/‖W‖ is a subgradient of the norm, and both terms are
-    /// homogeneous.
-    fn cautious(&self, own: &Bundle, w: &[f64], mut g: Vec<f64>) -> (f64, Vec<f64>) {
-        let scale = own.caution * self.reference_noise / norm(w);
-        g.iter_mut().zip(w).for_each(|(x, w)| *x += scale * w);
-        (dot(w, &g), g)
-    }
-
-    /// Takes the part along Ḡ out.
-    fn flatten(&self, w: &mut [f64]) {
-        let along = dot(w, &self.reference) / (self.reference_size * self.reference_size);
-        w.iter_mut().zip(&self.reference).for_each(|(x, g)| *x -= along * g);
-    }
-
-    /// The least of g·W over the set.
-    fn least(&self, g: &[f64], own: &Bundle) -> f64 {
-        let radius = (own.radius * own.radius - 1.0).max(0.0).sqrt() / self.reference_size;
-        let mut flat = g.to_vec();
-        self.flatten(&mut flat);
-        dot(g, &self.reference) / (self.reference_size * self.reference_size) - radius * norm(&flat)
-    }
-
-    /// The multipliers of the cuts, where the solver finds them: min over the simplex of τ/2‖PΣλg‖² − Σλ g·Ŵ.
-    fn multipliers(&self) -> Result<Option<Vec<f64>>> {
-        let flat: Vec<Vec<f64>> = self
-            .cuts
-            .iter()
-            .map(|g| {
-                let mut flat = g.clone();
-                self.flatten(&mut flat);
-                flat
-            })
-            .collect();
-        let heights: Vec<f64> = self.cuts.iter().map(|g| dot(g, &self.centre)).collect();
-        // Scaled, so that the solver's tolerances mean the same for rewards of any size.
-        let scale = heights.iter().fold(f64::MIN_POSITIVE, |most: f64, x| most.max(x.abs()));
-        let linear: Vec<f64> = heights.iter().map(|x| -x / scale).collect();
-        // Any point of the simplex gives a valid bound, so what the solver left undone only widens the gap.
-        least_on_simplex(|i, j| self.proximity * dot(&flat[i], &flat[j]) / scale, &linear, TOLERANCE)
-    }
-
-    fn aggregate(&self, multipliers: &[f64]) -> Vec<f64> {
-        let mut sum = vec![0.0; self.centre.len()];
-        for (share, cut) in multipliers.iter().zip(&self.cuts) {
-            sum.iter_mut().zip(cut).for_each(|(x, g)| *x += share * g);
-        }
-        sum
-    }
-
-    fn add_cut(&mut self, cut: Vec<f64>, multipliers: &[f64], max_cuts: usize) {
-        if self.cuts.len() >= max_cuts {
-            let merged = self.aggregate(multipliers);
-            let mut order: Vec<usize> = (0..multipliers.len()).collect();
-            order.sort_by(|&a, &b| multipliers[b].total_cmp(&multipliers[a]).then(a.cmp(&b)));
-            order.truncate(max_cuts.saturating_sub(2).max(1));
-            order.sort_unstable();
-            self.cuts = order.iter().map(|&j| std::mem::take(&mut self.cuts[j])).collect();
-            self.cuts.push(merged);
-        }
-        self.cuts.push(cut);
-    }
-
-    fn gap(&self) -> Option<f64> {
-        self.centre_loss.map(|loss| (loss - self.lower_bound).max(0.0) / norm(&self.centre))
-    }
+    bundle: ProximalBundle,
+    /// The standard error of ‖Ḡ‖ over demonstrations.
+    noise: f64,
 }
 
 impl Learner for Bundle {
     type State = State;
 
     fn start(&self, problem: &Problem<'_>, from: Start<'_>) -> Result<State> {
+        let refuse = |name, value: String, reason| Err(Error::InvalidSetting { name, value, reason });
         if self.max_cuts < FEWEST_CUTS {
-            let value = self.max_cuts.to_string();
-            return Err(Error::InvalidSetting { name: "max_cuts", value, reason: "expected at least 4" });
+            return refuse("max_cuts", self.max_cuts.to_string(), "expected at least 4");
         }
         check_positive("radius", self.radius)?;
         if self.radius <= 1.0 {
-            let value = self.radius.to_string();
-            return Err(Error::InvalidSetting { name: "radius", value, reason: "expected a number above 1" });
+            return refuse("radius", self.radius.to_string(), "expected a number above 1");
         }
         check_positive("relative gap", self.relative_gap)?;
         check_not_negative("caution", self.caution)?;
-        let Advantage { mean: reference, size: reference_size, noise: reference_noise } = Advantage::of(problem)?;
-        if reference_size <= f64::EPSILON * problem.entry_bound()? {
-            return Err(Error::InvalidSetting {
-                name: "demonstrations",
-                value: "no better and no worse than chance".into(),
-                reason: "their feature expectations are those of acting at random, which every reward explains",
-            });
+        let Advantage { mean: reference, size, noise } = Advantage::of(problem)?;
+        if size <= f64::EPSILON * problem.entry_bound()? {
+            let reason = "their feature expectations are those of acting at random, which every reward explains";
+            return refuse("demonstrations", "no better and no worse than chance".into(), reason);
         }
-        let shortest = |g: &f64| g / (reference_size * reference_size);
-        let given = from.initial.filter(|w| dot(w, &reference) > 1e-3 * norm(w) * reference_size);
+        let given = from.initial.filter(|w| dot(w, &reference) > 1e-3 * norm(w) * size);
         let centre = match given {
             Some(w) => w.iter().map(|x| x / dot(w, &reference)).collect(),
-            None => reference.iter().map(shortest).collect(),
+            None => reference.iter().map(|g| g / (size * size)).collect(),
         };
-        Ok(State {
-            reference,
-            reference_size,
-            reference_noise,
-            centre,
-            centre_loss: None,
-            first_loss: 0.0,
-            cuts: Vec::new(),
-            proximity: 0.0,
-            lower_bound: -1.0,
-            waiting: 0,
-        })
+        Ok(State { bundle: ProximalBundle::new(reference, centre, LEAST_LOSS), noise })
     }
 
     fn step(&self, state: &mut State, problem: &Problem<'_>, _run: Run) -> Result<Step> {
-        let all = problem.data().all();
-        let report = |state: &State, loss: f64, length: f64, finished: bool| Step {
-            record: Record {
-                batch_loss: Some(loss),
-                step_size: Some(length),
-                demonstrations: all.len() as u64,
-                gap: state.gap(),
-                ..Record::default()
-            },
-            finished,
+        let (all, caution) = (problem.data().all(), self.caution * state.noise);
+        let rule = BundleRule { max_cuts: self.max_cuts, radius: self.radius, relative_gap: self.relative_gap };
+        let mut seen = None;
+        let done = state.bundle.step(rule, |w| {
+            let loss = problem.loss(w, &all)?;
+            seen = Some(loss.value);
+            // W/‖W‖ is a subgradient of the norm, and both terms are homogeneous.
+            let scale = caution / norm(w);
+            Ok(loss.subgradient.iter().zip(w).map(|(g, w)| g + scale * w).collect())
+        })?;
+        let record = Record {
+            batch_loss: seen,
+            step_size: Some(done.length),
+            demonstrations: all.len() as u64,
+            gap: state.bundle.gap(),
+            ..Record::default()
         };
-        let Some(centre_loss) = state.centre_loss else {
-            let loss = problem.loss(&state.centre, &all)?;
-            let (value, cut) = state.cautious(self, &state.centre, loss.subgradient);
-            let mut flat = cut.clone();
-            state.flatten(&mut flat);
-            let slope = norm(&flat);
-            // The first candidate is about as far from the centre as that is from the origin.
-            state.proximity = if slope > 0.0 { norm(&state.centre) / slope } else { 1.0 };
-            state.centre_loss = Some(value);
-            state.first_loss = value + 1.0;
-            state.lower_bound = state.least(&cut, self).max(-1.0);
-            state.cuts.push(cut);
-            return Ok(report(state, loss.value, 0.0, slope == 0.0));
-        };
-        let Some(multipliers) = state.multipliers()? else {
-            // The programme is at the end of its digits; the gap says how far that is from the least.
-            return Ok(report(state, centre_loss, 0.0, true));
-        };
-        let aggregate = state.aggregate(&multipliers);
-        state.lower_bound = state.lower_bound.max(state.least(&aggregate, self));
-        let mut direction = aggregate;
-        state.flatten(&mut direction);
-        let largest = self.radius / state.reference_size;
-        let mut length = state.proximity;
-        let candidate = loop {
-            let w: Vec<f64> = state.centre.iter().zip(&direction).map(|(x, g)| x - length * g).collect();
-            // Negated, so that what is no number ends it too.
-            if norm(&w) <= largest || !(length > f64::EPSILON * state.proximity) {
-                break w;
-            }
-            length *= 0.5;
-        };
-        let model = state.cuts.iter().map(|cut| dot(cut, &candidate)).fold(f64::NEG_INFINITY, f64::max);
-        let loss = problem.loss(&candidate, &all)?;
-        let (value, cut) = state.cautious(self, &candidate, loss.subgradient);
-        let promised = centre_loss - model;
-        state.add_cut(cut, &multipliers, self.max_cuts);
-        if value <= centre_loss - SERIOUS * promised && promised > 0.0 {
-            if value <= centre_loss - 0.5 * promised {
-                state.proximity *= 2.0;
-            }
-            state.centre = candidate;
-            state.centre_loss = Some(value);
-            state.waiting = 0;
-        } else {
-            state.waiting += 1;
-            if state.waiting.is_multiple_of(PATIENCE) {
-                state.proximity *= 0.5;
-            }
-        }
-        let gap = state.centre_loss.unwrap_or(value) - state.lower_bound;
-        // On the set the loss is at least −1: what can be gained is measured from there.
-        let finished =
-            gap <= self.relative_gap * state.first_loss.max(f64::MIN_POSITIVE) || length * norm(&direction) == 0.0;
-        Ok(report(state, loss.value, length, finished))
+        Ok(Step { record, finished: done.finished })
     }
 
     fn fits(&self, state: &State, problem: &Problem<'_>) -> bool {
-        let n = problem.n_parameters();
-        [&state.reference, &state.centre].into_iter().chain(&state.cuts).all(|list| list.len() == n)
+        state.bundle.fits(problem.n_parameters())
     }
 
     fn mapping(&self, state: &State) -> Option<Vec<f64>> {
-        let size = norm(&state.centre);
-        Some(state.centre.iter().map(|w| w / size).collect())
+        let centre = state.bundle.centre();
+        let size = norm(centre);
+        Some(centre.iter().map(|w| w / size).collect())
     }
 
     fn default_steps(&self, _problem: &Problem<'_>) -> Result<u64> {
@@ -266,8 +119,8 @@ impl Learner for Bundle {
     }
 
     fn guarantee(&self, state: &State, _problem: &Problem<'_>, _steps: u64) -> Result<(Option<f64>, Guarantee)> {
-        let figures = Guarantee::holds("least_cautious_loss").with("advantage", state.reference_size);
-        Ok((state.gap(), figures.with("noise", state.reference_noise)))
+        let figures = Guarantee::holds("least_cautious_loss").with("advantage", state.bundle.reference_size());
+        Ok((state.bundle.gap(), figures.with("noise", state.noise)))
     }
 
     fn has_loss(&self) -> bool {

@@ -86,6 +86,9 @@ pub trait Descent: Sync {
     /// How a gradient moves its parameters.
     type Rule: StepRule<<Self::Mapping as ParametricMapping>::Number>;
 
+    /// Why no bound is claimed, where none is; see [`Guarantee::reason`].
+    const WITHOUT_BOUND: &'static str = "no_theorem";
+
     /// The mapping before the first step; refuses settings and data that do not fit.
     fn first(&self, problem: &Problem<'_>, from: Start<'_>) -> Result<Self::Mapping>;
 
@@ -111,14 +114,14 @@ pub trait Descent: Sync {
         Averaging::Last
     }
 
-    /// A theorem's bound for this run, and what it says.
+    /// A theorem's bound for this run, and what it says; by default there is none, for the reason above.
     fn guarantee(
         &self,
         _state: &DescentStateOf<Self>,
         _problem: &Problem<'_>,
         _steps: u64,
     ) -> Result<(Option<f64>, Guarantee)> {
-        Ok((None, Guarantee::default()))
+        Ok((None, Guarantee::none(Self::WITHOUT_BOUND)))
     }
 
     /// The settings with what was left open decided by the data.

@@ -46,6 +46,11 @@ impl Guarantee {
         Self { status: GuaranteeStatus::None, reason: reason.into(), figures: BTreeMap::new() }
     }
 
+    /// Of files from before it was kept.
+    pub(super) fn not_recorded() -> Self {
+        Self::none("not_recorded")
+    }
+
     /// Broken where the run did not keep to it.
     pub fn kept(self, kept: bool) -> Self {
         let status = if kept { self.status } else { GuaranteeStatus::Broken };
@@ -73,6 +78,7 @@ impl Guarantee {
     fn sentence(&self) -> Option<&'static str> {
         Some(match &*self.reason {
             "no_theorem" => "no bound is claimed",
+            "not_recorded" => "the version that wrote the file kept no status of its bound",
             "not_convex" => "the sphere is not convex: no bound holds",
             "not_convex_and_estimated" => "the sphere is not convex and the gradient is estimated: no bound holds",
             "network_not_convex" => "the loss of a network is not convex: no bound holds",

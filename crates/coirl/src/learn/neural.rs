@@ -11,8 +11,7 @@
 //! outputs have unit length unless told otherwise, so that f can neither vanish nor grow. A step plans for its mini-batch in one block.
 
 use super::batch::Batch;
-use super::descent::{Descent, DescentStateOf, Estimation, Gradient, Policies};
-use super::guarantee::Guarantee;
+use super::descent::{Descent, Estimation, Gradient, Policies};
 use super::learner::Start;
 use super::problem::Problem;
 use crate::error::{Error, Result};
@@ -209,6 +208,7 @@ impl StepRule<f32> for NeuralStep {
 impl Descent for Neural {
     type Mapping = NeuralMapping;
     type Rule = NeuralStep;
+    const WITHOUT_BOUND: &'static str = "network_not_convex";
 
     fn first(&self, problem: &Problem<'_>, from: Start<'_>) -> Result<NeuralMapping> {
         if from.initial.is_some() {
@@ -251,15 +251,6 @@ impl Descent for Neural {
 
     fn default_steps(&self, problem: &Problem<'_>) -> u64 {
         self.batch.steps_per_pass(problem.len()).saturating_mul(PASSES).max(STEPS)
-    }
-
-    fn guarantee(
-        &self,
-        _state: &DescentStateOf<Self>,
-        _problem: &Problem<'_>,
-        _steps: u64,
-    ) -> Result<(Option<f64>, Guarantee)> {
-        Ok((None, Guarantee::none("network_not_convex")))
     }
 
     fn resolved_for(&self, problem: &Problem<'_>) -> Result<Self> {

@@ -120,7 +120,7 @@ pub struct RunCertificate {
     /// The theorem's bound on that, or on the number of mistakes.
     pub bound: Option<f64>,
     /// What the bound is about and whether its assumptions hold in this run; why there is none, where there is none.
-    #[serde(default)]
+    #[serde(default = "Guarantee::not_recorded")]
     pub guarantee: Guarantee,
     /// How far the loss, or the value of the game, can be from the best possible, where the method knows.
     pub gap: Option<f64>,

@@ -161,8 +161,8 @@ registry! {
     Adaptive(Adaptive), Demonstrations, "adaptive", "start here: mirror descent with nothing to tune";
     Neural(Neural), Demonstrations, "network", "rewards that are no linear function of the context";
     Bundle(Bundle), Demonstrations, "bundle", "few or noisy demonstrations: the least loss, with a gap";
-    MirrorDescent(MirrorDescent), Demonstrations, "psgd", "Algorithm 1; for its bound --set batch=full --set average=before_update";
-    OptimisticMirrorDescent(OptimisticMirrorDescent), Demonstrations, "optimistic", "mirror descent that foresees its gradients, on all demonstrations";
+    MirrorDescent(MirrorDescent), Demonstrations, "psgd", "Algorithm 1: projected subgradients on the unit ball";
+    OptimisticMirrorDescent(OptimisticMirrorDescent), Demonstrations, "optimistic", "mirror descent that foresees its gradients";
     EvolutionStrategies(EvolutionStrategies), Demonstrations, "es", "evolution strategies as published: one plan per step";
     CuttingPlane(CuttingPlane), Interactive, "cutting-plane", "an expert is asked: fewest demonstrations";
     Ellipsoid(Ellipsoid), Interactive, "ellipsoid", "an expert is asked: Algorithm 2, with its count";
@@ -198,7 +198,7 @@ impl Default for Method {
 /// A second name for a method with other settings.
 const EXPONENTIAL_WEIGHTS: Entry = Entry {
     name: "ew",
-    about: "no weight is negative; slow without --set step_size.theory.multiplier=100",
+    about: "Algorithm 1 by exponential weights: no weight is negative",
     kind: Kind::Demonstrations,
     method: || Method::MirrorDescent(MirrorDescent { geometry: Geometry::Simplex, ..MirrorDescent::default() }),
 };
