@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from dataclasses import dataclass, field, make_dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 from . import _coirl
@@ -292,7 +294,7 @@ def generate() -> dict[str, type[Learner]]:
         for name, value in settings.items():
             default = codecs[name].decode(value) if name in codecs else value
             mutable = isinstance(default, (dict, list))
-            own.append((name, Any, field(default_factory=lambda default=default: default) if mutable else field(default=default)))
+            own.append((name, Any, field(default_factory=partial(copy.deepcopy, default)) if mutable else field(default=default)))
         name = "".join(word.capitalize() for word in tag.split("_"))
         listed = "\n".join(f"    {key}: {json.dumps(value)}" for key, value in settings.items())
         about = f"{entry['about'][0].upper()}{entry['about'][1:]}.\n\n    Settings and their defaults, as the library has them:\n\n{listed}\n    "
@@ -311,4 +313,5 @@ def generate() -> dict[str, type[Learner]]:
             eq=False,
             repr=False,
         )
+    globals().update(made)
     return made

@@ -7,7 +7,7 @@
 //! Where demonstrations are exact the least loss is zero, and Polyak's step (1969) is as long as the loss is far from it:
 //! W ← W − Loss(W)/‖g‖² · g. The learner says how it starts and takes one step; checkpoints, exact resume, records, stop rules, early
 //! stopping and scores come with the loop.
-#![allow(clippy::print_stdout)] // an example speaks
+#![allow(clippy::print_stdout, unreachable_pub)] // an example speaks, and a test calls it
 
 use coirl::demos::{Demonstration, Split};
 use coirl::domains::Driving;
@@ -77,7 +77,8 @@ impl Recorder for StopAfter {
     }
 }
 
-fn main() -> coirl::Result<()> {
+/// Learns, and shows what came of it.
+pub fn main() -> coirl::Result<()> {
     let model = Driving::default().build()?;
     let truth = LinearMapping::new(3, 3, vec![1.0, 0.0, 0.0, 0.0, -4.0, 0.0, 0.0, 0.0, -2.0])?;
     let contexts = model.context_space().sample(40, 1)?;
@@ -92,9 +93,9 @@ fn main() -> coirl::Result<()> {
     let examination = Examination::new(&model, &truth, model.context_space().sample(80, 2)?)?;
     let watch = Watch { examination: Some(&examination), validation: Some(&held_out) };
     let learner = Polyak::default();
-    let settings = Settings::new(learner.clone());
+    let settings = Settings { record_every: Some(1), ..Settings::new(learner.clone()) };
     let whole = learn::run(&learner, &problem, &settings, watch, &mut ())?;
-    for record in whole.history.iter().step_by(2) {
+    for record in &whole.history {
         let reached = record.score.map_or(f64::NAN, |score| score.relative_value);
         println!(
             "step {:>3}: loss {:.6}, {:.4} of the expert's gain over chance",
@@ -105,7 +106,7 @@ fn main() -> coirl::Result<()> {
     }
 
     // Interrupted and resumed, it comes to the same numbers.
-    let mut stopped = StopAfter(7, None);
+    let mut stopped = StopAfter(3, None);
     let part = learn::run(&learner, &problem, &settings, watch, &mut stopped)?;
     assert_eq!(part.status, Status::Interrupted);
     if let Some(checkpoint) = stopped.1 {

@@ -6,7 +6,7 @@
 //!
 //! A mapping says what it gives a context and how a gradient by these weights comes back to its parameters. With an objective and a step
 //! rule it is a learner: Algorithm 1 over your mapping.
-#![allow(clippy::print_stdout)] // an example speaks
+#![allow(clippy::print_stdout, unreachable_pub)] // an example speaks, and a test calls it
 
 use coirl::agent::Agent;
 use coirl::demos::{Demonstration, Train};
@@ -135,7 +135,8 @@ impl Descent for SaturatingDescent {
     }
 }
 
-fn main() -> coirl::Result<()> {
+/// Learns, and shows what came of it.
+pub fn main() -> coirl::Result<()> {
     let model = Driving::default().build()?;
     // Speed is welcome, and the more a driver minds collisions or the road, the less is gained by minding them more.
     let truth = Saturating::new(3, &[1.0, -1.0, -0.6], &[1.0, 0.0, 0.0, 0.0, 6.0, 0.0, 0.0, 0.0, 6.0]);

@@ -228,7 +228,11 @@ fn seconds(typed: &str) -> Result<f64, String> {
 pub(crate) fn run(args: &FitArgs, global: &Global) -> Result<Outcome, Failure> {
     if args.method.lists_settings() {
         let show = |out: &mut dyn Write| args.method.write_settings(out, global.json);
-        if global.json { to_stdout(show)? } else { to_terminal(show)? }
+        if global.json {
+            to_stdout(show)?
+        } else {
+            to_terminal(show)?
+        }
         return Ok(Outcome::Done);
     }
     let Some(given) = &args.cohort else { return fit(args, None, global) };
