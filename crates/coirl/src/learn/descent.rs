@@ -295,11 +295,11 @@ impl<D: Descent> Learner for D {
     }
 
     fn mapping(&self, state: &Self::State) -> Option<Vec<f64>> {
-        state.mapping.is_linear().then(|| numbers(&*state.returned(self.averaging())))
+        state.returned(self.averaging()).as_matrix().map(<[f64]>::to_vec)
     }
 
     fn last_iterate(&self, state: &Self::State) -> Option<Vec<f64>> {
-        (state.mapping.is_linear() && state.weight > 0.0).then(|| numbers(&state.mapping))
+        state.mapping.as_matrix().filter(|_| state.weight > 0.0).map(<[f64]>::to_vec)
     }
 
     fn has_loss(&self) -> bool {

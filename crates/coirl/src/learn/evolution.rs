@@ -1,6 +1,6 @@
 //! Evolution strategies: the subgradient estimated from losses at perturbed mappings.
 //!
-//! Where losses are taken and how they make a gradient is said by [`Perturbation`]; one-sided is what the paper prints, forward
+//! [`Perturbation`] has where losses are taken and how they make a gradient; one-sided is what the paper prints, forward
 //! differences are the oracle of Theorem 2. F is the loss on the batch, re-solved at every perturbation (each costs a plan per demonstration, all planned in blocks),
 //! or with the policies of the unperturbed mapping, as in the published code: then F is linear in W apart from its
 //! normalisation, and the estimate a noisy copy of the subgradient at the price of one plan. The published runs live on the
@@ -181,7 +181,8 @@ impl Descent for EvolutionStrategies {
     }
 
     fn rule(&self, problem: &Problem<'_>) -> Result<MirrorStep> {
-        let (step_size, n, l) = (self.step_size, problem.n_parameters() as f64, lipschitz(problem)?);
+        let (step_size, n) = (self.step_size, problem.n_parameters() as f64);
+        let l = if step_size == EvolutionStep::Theorem { lipschitz(problem)? } else { 0.0 };
         let length = StepLength::scheduled(move |time: Time| match step_size {
             EvolutionStep::InverseRoot { factor } => factor / (2.0 * n * time.step as f64).sqrt(),
             EvolutionStep::Schedule { initial, decay } => initial * decay.powf((time.step - 1) as f64),

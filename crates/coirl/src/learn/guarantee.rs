@@ -74,7 +74,7 @@ impl Guarantee {
         self.figures.get(name).copied().unwrap_or_default()
     }
 
-    /// What is said where nothing depends on figures.
+    /// The sentence of a reason that has no figures.
     fn sentence(&self) -> Option<&'static str> {
         Some(match &*self.reason {
             "no_theorem" => "no bound is claimed",

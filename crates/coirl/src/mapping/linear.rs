@@ -133,4 +133,8 @@ impl ParametricMapping for LinearMapping {
     fn is_linear(&self) -> bool {
         true
     }
+
+    fn as_matrix(&self) -> Option<&[f64]> {
+        Some(&self.values)
+    }
 }

@@ -75,4 +75,9 @@ pub trait ParametricMapping: RewardMapping + Clone + serde::Serialize + serde::d
     fn is_linear(&self) -> bool {
         false
     }
+
+    /// W, row by row, of a mapping that is f(c) = cᵀW.
+    fn as_matrix(&self) -> Option<&[f64]> {
+        None
+    }
 }

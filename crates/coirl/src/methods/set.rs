@@ -79,7 +79,7 @@ pub fn assigned(settings: &Settings, assignments: &[Assignment]) -> Result<Setti
     Ok(current)
 }
 
-/// The settings with all that is said of one of them.
+/// The settings with every assignment to one of them.
 fn with_group(settings: &Settings, group: &[&Assignment]) -> Result<Settings> {
     let tried = |named: bool| -> Result<Settings, serde_json::Error> {
         let mut whole = serde_json::to_value(settings)?;
