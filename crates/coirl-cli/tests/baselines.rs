@@ -92,7 +92,7 @@ fn options_of_other_methods_are_refused() {
     for (options, reason) in [
         ("--method adaptive --set states=joint", "unknown key 'states'"),
         ("--method projection --set signed=false", "did you mean 'states'?"),
-        ("--method frank-wolfe --set batch=3", "--method frank-wolfe"),
+        ("--method frank-wolfe --set batch=3", "frank-wolfe: unknown key 'batch'"),
         ("--method mwal --set step_size=0.1", "did you mean 'states'?"),
         ("--method mwal --initial truth.csv", "equal weights"),
         ("--method projection --stop-loss 0.1", "no mapping"),

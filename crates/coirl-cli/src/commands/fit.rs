@@ -186,10 +186,11 @@ impl FitArgs {
     /// The settings of a run on this problem, with or without validation demonstrations: what was typed, and what the data decide.
     fn settings(&self, problem: &Problem<'_>, validated: bool, seed: u64) -> Result<Settings, Failure> {
         let in_cohort = self.data.cohort().is_some();
-        if self.run.patience.is_some() && !in_cohort && self.run.validation.is_none() {
+        let mut settings = self.method.settings(seed)?;
+        let patient = self.run.patience.or(settings.stop.patience).is_some();
+        if patient && !in_cohort && self.run.validation.is_none() {
             return Err(Failure::refused("--patience goes with --validation: there are no demonstrations to stop by"));
         }
-        let mut settings = self.method.settings(seed)?;
         let per_pass = settings.method.steps_per_pass(problem)?;
         let stop = &mut settings.stop;
         let passes = self.run.passes.map(|n| n.saturating_mul(per_pass));

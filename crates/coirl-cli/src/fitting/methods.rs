@@ -14,8 +14,6 @@ use std::io::Write;
 
 /// How much of the largest value an agent may miss before a simulated expert objects, by default.
 const RELATIVE_TOLERANCE: f64 = 1e-3;
-/// The name of the default method.
-const DEFAULT: &str = "adaptive";
 
 /// Names that were methods of their own, with what they are now.
 const FORMER: &[(&str, &str)] = &[
@@ -55,7 +53,7 @@ pub(crate) struct MethodArgs {
 impl MethodArgs {
     /// The method that was chosen.
     pub(crate) fn entry(&self) -> Result<&'static Entry, Failure> {
-        let name = self.method.as_deref().unwrap_or(DEFAULT);
+        let name = self.method.as_deref().unwrap_or(Method::default().name());
         if let Some((_, now)) = FORMER.iter().find(|(former, _)| *former == name) {
             return Err(Failure::refused(format!("--method {name} is now {now}")));
         }
@@ -81,7 +79,8 @@ impl MethodArgs {
     ) -> Result<Self, Failure> {
         let mut args = self.clone();
         // Settings of one method say nothing about another.
-        if args.method.is_none() || args.method.as_deref() == chosen {
+        let default = Method::default().name();
+        if args.method.as_deref().is_none_or(|typed| typed == chosen.unwrap_or(default)) {
             args.tolerance = args.tolerance.or(tolerance);
             let json = |value: toml::Value| serde_json::to_value(value).map_err(std::io::Error::from);
             let one = |(key, value)| Ok(Assignment { key, value: json(value)? });
@@ -112,6 +111,9 @@ impl MethodArgs {
         }
         let settings = assigned(&settings, &self.of_spec)
             .map_err(|error| Failure::refused(format!("[learner] of the spec: {error}")))?;
+        if self.of_spec.iter().any(|one| one.key == "seed") || self.set.iter().any(|typed| typed.starts_with("seed=")) {
+            return Err(Failure::refused("seed: give --seed, which also decides what is held out"));
+        }
         let typed: Vec<Assignment> = self.set.iter().map(|typed| Assignment::parse(typed)).collect::<Result<_, _>>()?;
         assigned(&settings, &typed).map_err(|error| Failure::refused(format!("--set {error}")))
     }

@@ -1,7 +1,7 @@
 //! Policies of contexts: what every method returns, and what becomes of it in the contexts at hand.
 
 use crate::contextual::{ContextualPlanner, Response};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, check_length};
 use crate::mapping::RewardMapping;
 use crate::model::{Cmdp, Context, Dynamics, StateId};
 use crate::plan::{Policy, SoftPlanner, evaluate};
@@ -81,7 +81,7 @@ pub(crate) fn behaviours(
     agent: &dyn ContextualPolicy,
     contexts: &[Context],
 ) -> Result<Vec<Vec<Behaviour>>> {
-    match agent.acting(planner.model(), contexts)? {
+    match acting(planner.model(), agent, contexts)? {
         Acting::Planning(rewards) => {
             let borrowed: Vec<&Context> = contexts.iter().collect();
             let planned = |weights: &[f64]| planner.responses(&borrowed, weights);
@@ -99,7 +99,7 @@ pub(crate) fn behaviours(
 /// The policies of an agent in each context with the probability of each, where it does not matter what they lead to.
 pub fn policies(model: &Cmdp, agent: &dyn ContextualPolicy, contexts: &[Context]) -> Result<Vec<Vec<(f64, Policy)>>> {
     let alone = |policies: Vec<Policy>| policies.into_iter().map(|policy| vec![(1.0, policy)]).collect();
-    match agent.acting(model, contexts)? {
+    match acting(model, agent, contexts)? {
         Acting::Planning(rewards) => {
             let (planner, borrowed) = (ContextualPlanner::new(model), contexts.iter().collect::<Vec<_>>());
             drawn(
@@ -112,6 +112,20 @@ pub fn policies(model: &Cmdp, agent: &dyn ContextualPolicy, contexts: &[Context]
         Acting::Following(policies) => Ok(alone(policies)),
         Acting::Always(policy) => Ok(alone(vec![policy; contexts.len()])),
     }
+}
+
+/// What an agent does, with as many answers as there are contexts.
+fn acting(model: &Cmdp, agent: &dyn ContextualPolicy, contexts: &[Context]) -> Result<Acting> {
+    let acting = agent.acting(model, contexts)?;
+    match &acting {
+        Acting::Planning(rewards) => {
+            let numbers = contexts.len() * model.n_features();
+            rewards.iter().try_for_each(|(_, weights)| check_length("weights of an agent", numbers, weights.len()))?;
+        }
+        Acting::Following(policies) => check_length("policies of an agent", contexts.len(), policies.len())?,
+        Acting::Always(_) => {}
+    }
+    Ok(acting)
 }
 
 /// For each of n contexts what is planned for each reward that may be drawn.

@@ -200,6 +200,10 @@ fn at_visits(
 ) -> Result<Option<Vec<Vec<f64>>>> {
     let rows = |(context, visited): (&Context, &&[StateId])| agent.probabilities_at(model, context, visited);
     let rows: Vec<Option<Vec<f64>>> = contexts.par_iter().zip(visits.par_iter()).map(rows).collect::<Result<_>>()?;
+    for (row, visited) in rows.iter().zip(visits) {
+        let wanted = visited.len() * model.n_actions();
+        row.as_ref().map_or(Ok(()), |row| check_length("probabilities of an agent", wanted, row.len()))?;
+    }
     Ok(rows.into_iter().collect())
 }
 

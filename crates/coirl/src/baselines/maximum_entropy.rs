@@ -202,14 +202,14 @@ impl Learner for MaximumEntropy {
 
     fn guarantee(&self, state: &State, _problem: &Problem<'_>, _steps: u64) -> Result<(Option<f64>, Guarantee)> {
         let gradient = &state.optimiser.gradient;
-        Ok((
-            None,
-            match self.penalty > 0.0 {
-                // A function that curves by λ at least is within ‖g‖²/(2λ) of its least value.
-                true => Guarantee::holds("dual").with("dual_gap", dot(gradient, gradient) / (2.0 * self.penalty)),
-                false => Guarantee::none("matched").with("steepest", norm_inf(gradient)),
-            },
-        ))
+        // A function that curves by λ at least is within ‖g‖²/(2λ) of its least value.
+        let gap = dot(gradient, gradient) / (2.0 * self.penalty);
+        let guarantee = match self.penalty > 0.0 {
+            true if gap.is_finite() => Guarantee::holds("dual").with("dual_gap", gap),
+            true => Guarantee::none("overflowed"),
+            false => Guarantee::none("matched").with("steepest", norm_inf(gradient)),
+        };
+        Ok((None, guarantee))
     }
 
     fn has_loss(&self) -> bool {

@@ -107,6 +107,7 @@ impl<'a> ContextualPlanner<'a> {
         let new_contexts: Vec<&Context> = missing.iter().map(|&i| contexts[i]).collect();
         let new_weights: Vec<f64> = missing.iter().flat_map(|&i| &weights[i * k..(i + 1) * k]).copied().collect();
         let plans = self.backend.plan(self.model, &new_contexts, &new_weights, ManyOptions::default())?;
+        check_length("plans of the back end", missing.len(), plans.len())?;
         self.note(&plans, contexts.len(), began);
         for (&i, PlannedReward { policy, feature_expectations, .. }) in missing.iter().zip(plans) {
             let mu: Arc<[f64]> = feature_expectations.unwrap_or_default().into();
@@ -153,6 +154,7 @@ impl<'a> ContextualPlanner<'a> {
     pub fn values(&self, contexts: &[&Context], weights: &[f64]) -> Result<Vec<(Policy, Vec<f64>)>> {
         let (began, wanted) = (Instant::now(), ManyOptions { feature_expectations: false, values: true });
         let plans = self.backend.plan(self.model, contexts, weights, wanted)?;
+        check_length("plans of the back end", contexts.len(), plans.len())?;
         self.note(&plans, contexts.len(), began);
         Ok(plans.into_iter().map(|plan| (plan.policy, plan.values.unwrap_or_default())).collect())
     }

@@ -201,7 +201,7 @@ impl Demonstrations {
         self.bias_bound
     }
 
-    /// Adds `scale · c ⊙ (μ − μ*)`.
+    /// Adds `scale · c ⊙ (μ − μ*)`, c being what the mapping is given, μ the agent's and μ* the expert's.
     pub fn add_difference(&self, index: usize, agent: &[f64], expert: &[f64], scale: f64, sum: &mut [f64]) {
         for (x, row) in self.input(index).values().iter().zip(sum.chunks_exact_mut(agent.len().max(1))) {
             for ((entry, mu), star) in row.iter_mut().zip(agent).zip(expert) {

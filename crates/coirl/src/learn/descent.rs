@@ -43,11 +43,11 @@ pub struct Estimation {
     pub perturbation: Perturbation,
     /// Which policies perturbed mappings are judged with.
     pub policies: Policies,
-    /// Whether perturbed parameters are brought back to a set.
+    /// The set that perturbed parameters are brought back to, if any.
     pub within: Option<Set>,
     /// Whether values are taken at θ/‖θ‖₂.
     pub unit: bool,
-    /// Gradients shorter than this, in the 1-norm, move nothing.
+    /// Gradients of a linear mapping shorter than this, in the 1-norm, move nothing.
     pub indifference: f64,
     /// Whether a step is taken only if it lowers the value on its batch.
     pub only_if_better: bool,
@@ -291,7 +291,9 @@ impl<D: Descent> Learner for D {
         (mapping.dimension(), mapping.n_features()) == shape
             && self.rule(problem).is_ok_and(|rule| rule.fits(&state.rule, n))
             && (state.sum.is_empty() || state.sum.len() == n)
-            && state.best.as_ref().is_none_or(|(_, best)| best.parameters().len() == n)
+            && state.best.as_ref().is_none_or(|(_, best)| {
+                (best.dimension(), best.n_features(), best.parameters().len()) == (shape.0, shape.1, n)
+            })
     }
 
     fn mapping(&self, state: &Self::State) -> Option<Vec<f64>> {

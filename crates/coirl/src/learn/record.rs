@@ -17,10 +17,10 @@ pub struct Record {
     pub step: u64,
     /// Loss(W)/‖W‖₂ of the mapping that would be returned now, on all demonstrations; where steps are recorded.
     pub loss: Option<f64>,
-    /// The loss that this step saw on its own batch, at its own iterate.
+    /// The objective that this step saw on its own batch, at its own iterate: the loss, or what the method minimises in its place.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub batch_loss: Option<f64>,
-    /// The same on the validation demonstrations.
+    /// `loss` on the validation demonstrations, or what the method has in its place.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub validation_loss: Option<f64>,
     /// Share of the actions of the validation demonstrations that the agent would take, where that is watched.
@@ -42,7 +42,7 @@ pub struct Record {
     /// Logarithm of the volume of the ellipsoid.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_volume: Option<f64>,
-    /// Sum of the batch losses: the regret against a mapping that explains every demonstration.
+    /// Sum of `batch_loss`; for the loss, the regret against a mapping that explains every demonstration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub regret: Option<f64>,
     /// The largest violation of an inequality that a demonstration imposes on the mapping, per unit length of both; zero
@@ -101,7 +101,7 @@ pub enum Status {
     LossReached,
     /// The gap fell to what was asked for.
     GapReached,
-    /// The validation loss stopped falling; the mapping is the best seen.
+    /// The validation loss stopped falling, or the accuracy rising; the agent is the best seen.
     ValidationStalled,
     /// The recorder asked to stop; the run can be resumed.
     Interrupted,

@@ -1,5 +1,6 @@
 //! The loop that all learners share: step, record, stop, and go on from a checkpoint.
 
+use super::guarantee::Guarantee;
 use super::learner::{Learner, Run, Start};
 use super::problem::Problem;
 use super::record::{Checkpoint, Fitted, Patience, Record, Recorder, RunCertificate, Snapshot, Status, check_numbers};
@@ -175,7 +176,8 @@ impl<'r, 'a, L: Learner, M: Clone + Serialize> Driver<'r, 'a, L, M> {
 
     /// Plans of the learner so far.
     fn plans(&self, progress: &Progress<L::State>) -> u64 {
-        progress.earlier_plans + self.problem.planner().plans() - self.plans_before - progress.recording_plans
+        let made = self.problem.planner().plans() - self.plans_before - progress.recording_plans;
+        progress.earlier_plans.saturating_add(made)
     }
 
     fn checkpoint(&self, progress: &Progress<L::State>) -> Result<serde_json::Value> {
@@ -279,7 +281,12 @@ impl<'r, 'a, L: Learner, M: Clone + Serialize> Driver<'r, 'a, L, M> {
             _ => None,
         };
         let unnormalised_loss = loss.zip(learner.mapping(state)).map(|(loss, mapping)| loss * norm(&mapping));
-        let (bound, guarantee) = learner.guarantee(state, problem, progress.step)?;
+        let (bound, mut guarantee) = learner.guarantee(state, problem, progress.step)?;
+        // What overflows bounds nothing.
+        let overflows = bound.is_some_and(|bound| !bound.is_finite());
+        if overflows {
+            guarantee = Guarantee::none("overflowed");
+        }
         let game_value = learner.game(state);
         let told = [
             ("loss", loss),
@@ -294,8 +301,7 @@ impl<'r, 'a, L: Learner, M: Clone + Serialize> Driver<'r, 'a, L, M> {
             loss,
             last_iterate_loss,
             unnormalised_loss,
-            // What overflows bounds nothing.
-            bound: bound.filter(|bound| bound.is_finite()),
+            bound: bound.filter(|_| !overflows),
             guarantee,
             gap: last.and_then(|record| record.gap),
             distance: last.and_then(|record| record.distance),
@@ -305,7 +311,7 @@ impl<'r, 'a, L: Learner, M: Clone + Serialize> Driver<'r, 'a, L, M> {
     }
 }
 
-/// Refuses rules that could never end a run, rather than let it go on as if they were not there.
+/// Refuses stop rules that lack what they look at, rather than let a run go on as if they were not there.
 fn check_stop_rules<M>(settings: &Settings<M>, problem: &Problem<'_>, validation: Option<&Problem<'_>>) -> Result<()> {
     let Settings { stop, record_every, record_loss, .. } = settings;
     let refuse = |name, value: String, reason| Err(Error::InvalidSetting { name, value, reason });

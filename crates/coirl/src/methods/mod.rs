@@ -1,6 +1,6 @@
 //! The registry of methods: every learner and every baseline by name, and runs of any of them.
 //!
-//! A method is one file (in [`learn`](crate::learn) or [`baselines`](crate::baselines)) and one line in [`METHODS`]' registry below:
+//! A method is one file (in [`learn`] or [`baselines`](crate::baselines)) and one line in the registry below:
 //! the line is all that the command line, files, experiments and Python know it by.
 
 mod online_dynamics;

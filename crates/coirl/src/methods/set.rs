@@ -50,6 +50,9 @@ fn refused(place: &str, reason: String) -> Error {
 
 /// The settings with some of them set, in order. Unknown names are refused with the nearest one.
 pub fn assigned(settings: &Settings, assignments: &[Assignment]) -> Result<Settings> {
+    if let Some(one) = assignments.iter().find(|one| one.key.split('.').next() == Some("name")) {
+        return Err(refused(&one.key, "a setting cannot choose the method; name the method itself".into()));
+    }
     let mut current = settings.clone();
     let (presets, others): (Vec<_>, Vec<_>) = assignments.iter().partition(|one| one.key == "preset");
     for one in presets {
@@ -100,7 +103,7 @@ fn with_group(settings: &Settings, group: &[&Assignment]) -> Result<Settings> {
     let word = matches!(group, [Assignment { value: Value::String(_), .. }]);
     tried(false).or_else(|error| if word { tried(true).map_err(|_| error) } else { Err(error) }).map_err(|error| {
         let place = group.first().map_or("", |one| one.key.as_str());
-        refused(place, format!("--method {}: {}", settings.method.name(), in_words(&error.to_string())))
+        refused(place, format!("{}: {}", settings.method.name(), in_words(&error.to_string())))
     })
 }
 
@@ -170,6 +173,7 @@ mod tests {
         assert!(refused("geometri=ball").contains("did you mean 'geometry'"), "{}", refused("geometri=ball"));
         assert!(refused("geometry=bal").contains("'ball'"), "{}", refused("geometry=bal"));
         assert!(refused("stop.los=1").contains("'loss'"), "{}", refused("stop.los=1"));
+        assert!(refused("name=uniform").contains("cannot choose the method"));
         assert!(Assignment::parse("batch").is_err() && Assignment::parse("=3").is_err());
     }
 

@@ -6,7 +6,7 @@
 
 use crate::error::{Error, Result, check_finite, check_length, check_room};
 use crate::model::{Criterion, Features, Mdp, Pairs, Reward};
-use crate::plan::kernels::buffers::{OccupancyBuffers, with_occupancy_buffers};
+use crate::plan::kernels::buffers::OccupancyBuffers;
 use crate::plan::kernels::linear::{
     ROUNDING, Scratch, Series, Solved, occupancy_series, policy_occupancy, policy_values,
 };
@@ -226,7 +226,7 @@ pub(super) fn chosen_feature_expectations(mdp: &Mdp<'_>, chosen: &[u32], toleran
 
 /// The states that a policy reaches from the start distribution, with their occupancy.
 fn chosen_occupancy(mdp: &Mdp<'_>, chosen: &[u32], tolerance: f64) -> Result<(Vec<u32>, Vec<f64>)> {
-    with_occupancy_buffers(mdp.kernel().n_entries(), |buffers| occupancy_in(mdp, chosen, tolerance, buffers))
+    occupancy_in(mdp, chosen, tolerance, &mut OccupancyBuffers::lent(mdp.kernel().n_entries()))
 }
 
 fn occupancy_in(

@@ -8,7 +8,7 @@
 use crate::error::Result;
 use crate::model::{Criterion, Mdp};
 use crate::plan::evaluate;
-use crate::plan::kernels::buffers::with_buffers;
+use crate::plan::kernels::buffers::Buffers;
 use crate::plan::kernels::linear::sup_norm;
 use crate::plan::kernels::sweep::improve;
 use crate::plan::policy::{Policy, pairs_of};
@@ -70,12 +70,11 @@ impl PolicyMemory {
         let reward = mdp.reward(weights)?;
         let problem = Problem::new(mdp, &reward)?;
         let mut backed = vec![0.0; n];
-        let chosen = with_buffers(problem.kernel.n_entries(), |buffers| {
-            improve(problem.numbers(), &values, &mut backed, &mut buffers.q);
-            let threshold = GAIN_TOLERANCE * sup_norm(&values);
-            let optimal = backed.iter().zip(&values).all(|(best, own)| best - own <= threshold);
-            optimal.then(|| lowest_of_ties(&problem, &buffers.q))
-        });
+        let mut buffers = Buffers::lent(problem.kernel.n_entries());
+        improve(problem.numbers(), &values, &mut backed, &mut buffers.q);
+        let threshold = GAIN_TOLERANCE * sup_norm(&values);
+        let optimal = backed.iter().zip(&values).all(|(best, own)| best - own <= threshold);
+        let chosen = optimal.then(|| lowest_of_ties(&problem, &buffers.q));
         // Ties may be broken differently for other weights.
         let found = chosen.and_then(|chosen| match *chosen == *entry.chosen {
             true => Some(entry),

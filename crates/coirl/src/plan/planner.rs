@@ -3,7 +3,7 @@
 use crate::error::{Error, Result, check_finite, check_length};
 use crate::model::{Criterion, Mdp, Reward};
 use crate::plan::certificate::{Certificate, Horizon, Status, backup_rounding};
-use crate::plan::kernels::buffers::with_buffers;
+use crate::plan::kernels::buffers::Buffers;
 use crate::plan::kernels::linear::sup_norm;
 use crate::plan::policy::{Policy, pairs_of};
 use crate::plan::problem::{Problem, RowReward};
@@ -131,9 +131,10 @@ impl Planner {
                     Accuracy::Tolerance(tolerance) => change_within(tolerance, problem.gamma),
                 };
                 let reached = match self.method {
-                    Method::Automatic => with_buffers(problem.kernel.n_entries(), |buffers| {
-                        automatic(&problem, values, tolerance, self.limits, buffers)
-                    }),
+                    Method::Automatic => {
+                        let mut buffers = Buffers::lent(problem.kernel.n_entries());
+                        automatic(&problem, values, tolerance, self.limits, &mut buffers)
+                    }
                     method => iterate(&problem, method, values, tolerance, self.limits),
                 };
                 self.certified(mdp, &problem, horizon, reached)

@@ -6,7 +6,8 @@ use crate::plan::kernels::candidates::Candidates;
 use crate::plan::kernels::linear::Scratch;
 use crate::plan::kernels::occupancies::LaneBuffers;
 use crate::plan::kernels::sweep::PolicyMatrix;
-use std::cell::RefCell;
+use std::cell::Cell;
+use std::ops::{Deref, DerefMut};
 use std::thread::LocalKey;
 
 /// Buffers of planning for kernels above this many entries are given back.
@@ -45,30 +46,58 @@ pub(in crate::plan) struct OccupancyBuffers {
     pub(in crate::plan) lanes: LaneBuffers,
 }
 
+type Owner<B> = LocalKey<Cell<Option<B>>>;
+
 thread_local! {
-    static PLANNING: RefCell<Buffers> = RefCell::default();
-    static OCCUPANCY: RefCell<OccupancyBuffers> = RefCell::default();
+    static PLANNING: Cell<Option<Buffers>> = const { Cell::new(None) };
+    static OCCUPANCY: Cell<Option<OccupancyBuffers>> = const { Cell::new(None) };
 }
 
-/// Runs `work` with this thread's buffers of planning.
-pub(in crate::plan) fn with_buffers<R>(n_entries: usize, work: impl FnOnce(&mut Buffers) -> R) -> R {
-    lend(&PLANNING, n_entries, work)
+/// Buffers of this thread, lent until they are dropped; fresh ones where its own are lent already.
+pub(in crate::plan) struct Lent<B: Default + 'static> {
+    buffers: B,
+    owner: &'static Owner<B>,
+    kept: bool,
 }
 
-/// Runs `work` with this thread's buffers of occupancies.
-pub(in crate::plan) fn with_occupancy_buffers<R>(n_entries: usize, work: impl FnOnce(&mut OccupancyBuffers) -> R) -> R {
-    lend(&OCCUPANCY, n_entries, work)
+impl<B: Default> Lent<B> {
+    fn by(owner: &'static Owner<B>, n_entries: usize) -> Self {
+        Self { buffers: owner.take().unwrap_or_default(), owner, kept: n_entries <= KEPT_ENTRIES }
+    }
 }
 
-fn lend<B: Default, R>(key: &'static LocalKey<RefCell<B>>, n_entries: usize, work: impl FnOnce(&mut B) -> R) -> R {
-    key.with(|buffers| match buffers.try_borrow_mut() {
-        Ok(mut buffers) => {
-            let result = work(&mut buffers);
-            if n_entries > KEPT_ENTRIES {
-                *buffers = B::default();
-            }
-            result
+impl<B: Default> Drop for Lent<B> {
+    fn drop(&mut self) {
+        if self.kept {
+            self.owner.set(Some(std::mem::take(&mut self.buffers)));
         }
-        Err(_) => work(&mut B::default()),
-    })
+    }
+}
+
+impl<B: Default> Deref for Lent<B> {
+    type Target = B;
+
+    fn deref(&self) -> &B {
+        &self.buffers
+    }
+}
+
+impl<B: Default> DerefMut for Lent<B> {
+    fn deref_mut(&mut self) -> &mut B {
+        &mut self.buffers
+    }
+}
+
+impl Buffers {
+    /// This thread's buffers of planning, for a kernel of so many entries.
+    pub(in crate::plan) fn lent(n_entries: usize) -> Lent<Self> {
+        Lent::by(&PLANNING, n_entries)
+    }
+}
+
+impl OccupancyBuffers {
+    /// This thread's buffers of occupancies, for a kernel of so many entries.
+    pub(in crate::plan) fn lent(n_entries: usize) -> Lent<Self> {
+        Lent::by(&OCCUPANCY, n_entries)
+    }
 }

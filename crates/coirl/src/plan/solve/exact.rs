@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::plan::certificate::{Certificate, Horizon, Status, backup_rounding};
-use crate::plan::kernels::buffers::{Buffers, with_buffers};
+use crate::plan::kernels::buffers::Buffers;
 use crate::plan::kernels::linear::{policy_values, sup_norm};
 use crate::plan::kernels::sweep::{greedy, improve};
 use crate::plan::planner::{Limits, Plan, start_value};
@@ -23,7 +23,7 @@ pub(in crate::plan) fn finish_exactly(
     reached: Iterated,
     limits: Limits,
 ) -> Result<Plan> {
-    with_buffers(problem.kernel.n_entries(), |buffers| finish(problem, initial, horizon, reached, limits, buffers))
+    finish(problem, initial, horizon, reached, limits, &mut Buffers::lent(problem.kernel.n_entries()))
 }
 
 fn finish(

@@ -8,7 +8,7 @@
 //! * policy iteration: the exact values of the current policy;
 //! * automatic: see [`automatic`](crate::plan::solve::automatic).
 
-use crate::plan::kernels::buffers::with_buffers;
+use crate::plan::kernels::buffers::Buffers;
 use crate::plan::kernels::linear::{Scratch, policy_values};
 use crate::plan::kernels::sweep::{Change, PolicyMatrix, greedy, improve};
 use crate::plan::problem::Problem;
@@ -81,8 +81,8 @@ pub(crate) fn iterate(
 ) -> Iterated {
     let gamma = problem.gamma;
     if method == Method::Automatic {
-        let entries = problem.kernel.n_entries();
-        return with_buffers(entries, |buffers| automatic(problem, values, tolerance, limits, buffers));
+        let mut buffers = Buffers::lent(problem.kernel.n_entries());
+        return automatic(problem, values, tolerance, limits, &mut buffers);
     }
     let n = values.len();
     let numbers = problem.numbers();

@@ -8,7 +8,7 @@ use crate::error::{Error, Result, check_finite};
 use crate::model::{Criterion, Mdp};
 use crate::plan::certificate::Certificate;
 use crate::plan::evaluate::{self, SINGLE_PRECISION_ENTRIES, SINGLE_PRECISION_TOLERANCE, chosen_feature_expectations};
-use crate::plan::kernels::buffers::with_occupancy_buffers;
+use crate::plan::kernels::buffers::OccupancyBuffers;
 use crate::plan::kernels::linear::ROUNDING;
 use crate::plan::kernels::occupancies::{Arrivals, LANES};
 use crate::plan::planner::{Accuracy, Method, Plan, Planner, Start, start_value};
@@ -216,10 +216,9 @@ impl<'a, 'm> Many<'a, 'm> {
             let missing: Vec<usize> = (0..policies.len()).filter(|&i| found[i].is_none()).collect();
             for lanes in missing.chunks(LANES) {
                 let open: Vec<&[u32]> = lanes.iter().map(|&i| policies[i]).collect();
-                let mu = with_occupancy_buffers(self.mdp.kernel().n_entries(), |buffers| {
-                    let (simd, tolerance) = (self.planner.simd, self.occupancy_tolerance);
-                    arrivals.feature_expectations(simd, self.mdp, &open, tolerance, &mut buffers.lanes)
-                });
+                let mut buffers = OccupancyBuffers::lent(self.mdp.kernel().n_entries());
+                let (simd, tolerance) = (self.planner.simd, self.occupancy_tolerance);
+                let mu = arrivals.feature_expectations(simd, self.mdp, &open, tolerance, &mut buffers.lanes);
                 for (&i, mu) in lanes.iter().zip(mu) {
                     mu.iter().for_each(|mu| self.cache.put(keys[i], policies[i], mu));
                     found[i] = mu;
