@@ -105,7 +105,7 @@ impl Planner {
         let many = Many::new(self, mdp, options);
         let block = |(b, rows): (usize, &[f64])| many.plan_block(b * BLOCK, rows);
         let blocks = weights.par_chunks(BLOCK * mdp.features().n_features()).with_max_len(1).enumerate().map(block);
-        Ok(blocks.collect::<Result<Vec<_>>>()?.concat())
+        Ok(blocks.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
     }
 
     /// A plan as if it were the first of many, with what is wanted of it.
