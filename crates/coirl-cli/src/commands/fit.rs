@@ -252,6 +252,13 @@ pub(crate) fn run(args: &FitArgs, global: &Global) -> Result<Outcome, Failure> {
     fit(&FitArgs { data: args.data.in_cohort(&folder)?, ..args }, out, global)
 }
 
+/// Said before a cohort is learned from that leaves nothing to validate on.
+const NOTHING_TO_VALIDATE_ON: &str = "the cohort has no stays to choose by, so that nothing says when to stop; \
+    give --steps, or build the cohort with more patients to validate on (see [split] in docs/cohorts.md)";
+/// Said of a result that holds more of the patients than a mapping.
+const KEEPS_CONTEXTS: &str =
+    "this method keeps the contexts of the stays it learned from: the result is as confidential as they are";
+
 /// Fits; `out` is the folder for the result, where it was opened before.
 fn fit(args: &FitArgs, out: Option<OutputFolder>, global: &Global) -> Result<Outcome, Failure> {
     let began = Instant::now();
@@ -269,10 +276,7 @@ fn fit(args: &FitArgs, out: Option<OutputFolder>, global: &Global) -> Result<Out
         origin.open()?;
     let validated = validation.is_some();
     if args.data.cohort().is_some() && !validated {
-        let way_out =
-            "give --steps, or build the cohort with more patients to validate on (see [split] in docs/cohorts.md)";
-        let what = "the cohort has no stays to choose by, so that nothing says when to stop";
-        note(global.quiet, &format!("{what}; {way_out}"));
+        note(global.quiet, NOTHING_TO_VALIDATE_ON);
     }
     let examination =
         truth.as_ref().map(|truth| Examination::new(&given, &truth.mapping, truth.contexts.clone())).transpose()?;
@@ -328,9 +332,7 @@ fn fit(args: &FitArgs, out: Option<OutputFolder>, global: &Global) -> Result<Out
     }
     note(global.quiet, &written);
     if args.data.cohort().is_some() && fitted.agent.keeps_contexts() {
-        let secret =
-            "this method keeps the contexts of the stays it learned from: the result is as confidential as they are";
-        note(global.quiet, secret);
+        note(global.quiet, KEEPS_CONTEXTS);
     }
     Ok(Outcome::Done)
 }

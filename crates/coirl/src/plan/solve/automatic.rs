@@ -79,6 +79,7 @@ pub(in crate::plan) fn automatic(
             return state;
         }
         let rate = known_rate.take().unwrap_or(now / before);
+        before = now;
         if rate > SLOW {
             greedy(all.state_rows, &buffers.q, &state.backed, &mut state.choice);
         }
@@ -107,14 +108,11 @@ pub(in crate::plan) fn automatic(
             // A backup alone is known to be slow here.
             before = 0.0;
         } else if rate > 0.0 {
-            before = now;
             buffers.candidates.reset();
             buffers.candidates.drop_beyond(margin(state.change, rate), all, &buffers.q, &state.values);
             if !buffers.candidates.is_all() {
                 before = follow_candidates(all, &mut state, now, 0.5 * tolerance, buffers);
             }
-        } else {
-            before = now;
         }
     }
 }
