@@ -5,9 +5,9 @@
 >>> truth = [[1, 0, 0], [0, -4, 0], [0, 0, -2]]  # what each priority makes of speed, collisions, leaving the road
 >>> contexts = model.sample_contexts(20, seed=1)
 >>> seen = model.plan_many(contexts @ truth).feature_expectations
->>> learner = coirl.Adaptive().fit(model, coirl.Demonstrations.from_arrays(contexts, seen))
+>>> learner = coirl.Choice().fit(model, coirl.Demonstrations.from_arrays(contexts, seen))
 >>> policy = learner.predict([0.2, 0.5, 0.3])  # for a context that nobody has seen
->>> round(learner.examine(truth, model.sample_contexts(80, seed=2))["value_ratio"], 2) > 0.9
+>>> round(learner.examine(truth, model.sample_contexts(80, seed=2))["relative_value"], 2) > 0.9
 True
 """
 
@@ -36,6 +36,7 @@ from .methods import (
     Adaptive,
     BatchEllipsoid,
     Bundle,
+    Choice,
     CuttingPlane,
     Ellipsoid,
     EvolutionStrategies,
@@ -53,6 +54,7 @@ __all__ = [
     "BatchEllipsoid",
     "Bundle",
     "Certificate",
+    "Choice",
     "Cloning",
     "CoirlError",
     "ContextualMDP",

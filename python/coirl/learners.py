@@ -275,6 +275,8 @@ class Learner:
         self._fitted = fitted
         self.model_ = model
         self.mapping_: Floats | None = fitted.mapping()
+        own = fitted.intercept()
+        self.intercept_: Floats | None = None if own is None else np.asarray(own, dtype=np.float64)
         self.status_: str = summary["status"]
         self.certificate_: dict[str, Any] = summary["certificate"]
         self.loss_: float | None = self.certificate_["loss"]
@@ -344,12 +346,13 @@ class Learner:
             raise SettingError(f"a {fitted.kind} agent has no loss; score it on trajectories, or by examine", name="score")
         return -loss
 
-    def examine(self, truth: Any, contexts: Any) -> dict[str, float]:
-        """How the agent does beside an expert with a known mapping ``[d, k]``, on test contexts: ``value``, ``value_ratio``,
-        ``relative_value`` (acting at random counts as nothing), accuracies, ``held_out_loss``."""
+    def examine(self, truth: Any, contexts: Any) -> dict[str, Any]:
+        """How the agent does beside an expert with a known mapping ``[d, k]``, on test contexts: ``relative_value`` (the expert is 1, acting at
+        random 0), ``value``, ``value_ratio``, accuracies, ``held_out_loss``. What has no value is None: ``value_ratio`` where the expert's
+        value is not positive, for a worse agent would have the larger share."""
         fitted, model = self._ready()
         found = json.loads(fitted.score(model._model, floats("true mapping", truth, 2), as_contexts(contexts)))
-        return {name: float("nan") if value is None else float(value) for name, value in found.items()}
+        return {name: None if value is None else float(value) for name, value in found.items()}
 
     def predict_proba(self, contexts: Any, visits: Any) -> Floats:
         """Probabilities of every action ``[steps, A]`` at visited states: a list of states per context, one after the other."""

@@ -16,6 +16,7 @@ __all__ = [
     "Adaptive",
     "BatchEllipsoid",
     "Bundle",
+    "Choice",
     "CuttingPlane",
     "Ellipsoid",
     "EvolutionStrategies",
@@ -27,8 +28,45 @@ __all__ = [
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
+class Choice(Learner):
+    """Experts as soft-optimal planners, by penalised maximum likelihood to convergence: start here.
+
+    A dynamic discrete choice model, also known as maximum causal entropy: π ∝ exp(Q) of the soft Q, with rewards of any length, so that the
+    temperature is estimated with them. No setting needs to be set, and no unit of a feature or of a context matters. From feature
+    expectations the dual of matching them takes the place of the likelihood.
+
+    Parameters
+    ----------
+    mapping
+        What the reward depends on: ``"constant"`` (one reward for everybody), ``"linear"``, ``"network"`` (one hidden layer), or ``"auto"``:
+        the simplest within one standard error of the best, by the likelihood of demonstrations that are left out.
+    penalty
+        Strength of the ridge penalty in standardised units; chosen by held-out likelihood by default, 0 for plain maximum likelihood.
+    lapses
+        Probability of acting at random; estimated by default, 0 for none.
+    folds
+        Parts that demonstrations are divided into, each left out once; three from 60 demonstrations on.
+    gradient_tolerance
+        The largest entry of the gradient, per decision, at which the fit has converged.
+
+    Attributes
+    ----------
+    intercept_
+        The weights that everybody has, where contexts have no constant of their own: f(c) = c·W + intercept.
+    """
+
+    mapping: str = "auto"
+    penalty: float | None = None
+    lapses: float | None = None
+    folds: int = 5
+    gradient_tolerance: float = 5e-5
+
+    _method: ClassVar[str] = "choice"
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
 class Adaptive(StreamLearner):
-    """Mirror descent with nothing to tune: start here.
+    """Mirror descent on the sphere, without a step size to tune.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ def main() -> None:
     print(f"a stranger's first action: {policy[int(model.initial.argmax())]}")
 
     examined = learner.examine(truth, model.sample_contexts(80, seed=2))
-    print(f"share of the best value: {examined['value_ratio']:.2f}")
+    print(f"share of the gain over acting at random: {examined['relative_value']:.2f}")
 
 
 if __name__ == "__main__":

@@ -157,6 +157,13 @@ def test_the_objective_follows_the_data() -> None:
         assert objective(cls(max_steps=2, objective=0.5), walked()) == {"likelihood": {"temperature": 0.5}}
 
 
+def test_an_estimator_that_is_not_used_is_refused() -> None:
+    ignoring: list[Learner] = [coirl.Cloning(estimator="truncated"), coirl.Uniform(estimator="decisions")]
+    for learner in [*ignoring, coirl.Adaptive(objective="likelihood", estimator="truncated")]:
+        with pytest.raises(errors.SettingError, match=r"estimator.*these do: .*adaptive.*bundle"):
+            learner.fit(MODEL, walked())
+
+
 @pytest.mark.parametrize("cls", LEARNERS)
 def test_what_was_learned_comes_back_from_a_file(cls: type[Learner], tmp_path: Path) -> None:
     learner = fitted(cls, seed=3, record_every=2)

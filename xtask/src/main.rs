@@ -2,6 +2,7 @@
 
 mod book;
 mod coverage;
+mod learners;
 mod python;
 mod sepsis;
 mod supply;
@@ -60,6 +61,8 @@ enum Task {
         #[arg(long)]
         only: Option<String>,
     },
+    /// Compares all learners, two peers in NumPy and trivial rules on contextual problems of many kinds whose truth is known.
+    BenchLearners(learners::Wanted),
     /// Installs scikit-learn into a virtual environment and compares its k-means with this one on the same rows.
     BenchKmeans {
         /// Rows to cluster.
@@ -95,6 +98,7 @@ fn main() -> ExitCode {
         Task::Wheel => python::wheel().map(drop),
         Task::SepsisData { write } => sepsis::data(write),
         Task::BenchPeers { write, seed, only } => bench_peers(write, seed, only),
+        Task::BenchLearners(wanted) => learners::bench(&wanted),
         Task::BenchKmeans { rows, clusters, seeds } => bench_kmeans(rows, &clusters, seeds),
         Task::Coverage { repetitions, stays, resamples } => coverage::measure(repetitions, stays, resamples),
     };

@@ -18,7 +18,8 @@ pub(crate) fn environment(name: &str) -> Outcome<PathBuf> {
     Ok(python)
 }
 
-fn pip(python: &Path, arguments: &[&str]) -> Outcome {
+/// Installs what the arguments of `pip install` name.
+pub(crate) fn pip(python: &Path, arguments: &[&str]) -> Outcome {
     run(Command::new(python).args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(arguments))
 }
 

@@ -107,6 +107,7 @@ fn reason_in_words(reason: &Reason, names: &Names) -> String {
             format!("goes with {}", others.join(", "))
         }
         Reason::FeatureNeverShown => "no expert meets it".into(),
+        Reason::PathsTooShort => "paths too short".into(),
         Reason::Loose => "shown too little".into(),
     }
 }
@@ -167,7 +168,7 @@ impl Explanation<'_> {
             "feature_names": self.names.features,
             "entries": self.entries,
             "determination": self.determination.as_ref().map_or_else(refused, |found| json!({
-                "converged": found.converged, "complete": found.complete, "slack": found.slack,
+                "converged": found.converged, "complete": found.complete, "slack": found.slack, "unseen": found.unseen,
                 "fitted_loss": found.fitted_loss, "null_dimension": found.null_dimension,
                 "null_dimension_exact": found.null_dimension_exact, "n_parameters": found.n_parameters,
                 "rounds": found.rounds, "plans": found.plans,
@@ -243,7 +244,19 @@ fn write_mapping(out: &mut dyn Write, explanation: &Explanation<'_>) -> Result<(
     match &explanation.determination {
         Err(reason) => text::pair(out, "ranges", reason)?,
         Ok(found) => {
-            if !found.converged {
+            let too_short = found.entries.iter().any(|entry| entry.reason == Some(Reason::PathsTooShort));
+            if too_short {
+                let says = "not known: the paths are short for the discount, and what lies beyond their ends can outweigh what they \
+                            show; these are the ranges without any demonstration";
+                text::pair(out, "ranges", says)?;
+            } else if found.unseen > 0.0 {
+                let says = format!(
+                    "wider by {} of what the experts gain, for what lies beyond the ends of the paths",
+                    percent(found.unseen)
+                );
+                text::pair(out, "ranges", &says)?;
+            }
+            if !found.converged && !too_short {
                 let says = "not all have converged: the true ones may be narrower, never wider";
                 text::pair(out, "ranges", says)?;
             }

@@ -156,7 +156,8 @@ fn words(key: &str) -> String {
 fn from_fitted(path: &Path) -> Result<Table, Failure> {
     let fitted = artifact::read_fitted(path)?;
     let mapping = fitted.mapping().map_err(|error| Failure::in_file(path, error))?;
-    let (n_columns, values) = (mapping.n_features(), mapping.values().to_vec());
+    let n_columns = mapping.n_features();
+    let values = [mapping.values(), mapping.intercept().unwrap_or_default()].concat();
     Ok(Table { path: path.to_owned(), n_columns, names: Vec::new(), values, lines: Vec::new() })
 }
 

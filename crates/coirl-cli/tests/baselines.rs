@@ -104,13 +104,71 @@ fn options_of_other_methods_are_refused() {
     assert!(!folder.path("coirl-fit").exists());
 }
 
+/// An estimator of feature expectations is refused by methods that use none, with those that do.
+#[test]
+fn an_estimator_that_is_not_used() {
+    let folder = folder();
+    let seen =
+        "fit --model demos/model.npz --contexts demos/contexts.csv --trajectories demos/trajectories.csv --quiet";
+    for method in ["bc", "bc-network", "majority", "nearest", "uniform", "network --set objective=likelihood"] {
+        let run =
+            folder.coirl(&format!("{seen} --method {method} --estimator truncated --out refused")).failure().code(1);
+        let error = String::from_utf8(run.get_output().stderr.clone()).unwrap();
+        let words = [method.split(' ').next().unwrap(), "--estimator", "bundle, psgd"];
+        assert!(words.iter().all(|word| error.contains(word)) && !error.contains(", bc"), "{error}");
+    }
+    folder.coirl(&format!("{seen} --method bc --out bc")).success();
+    folder.coirl(&format!("{seen} --method projection --estimator truncated --out projection")).success();
+}
+
+/// Columns without names are numbered, and tables from before that have no header are read as they were.
+#[test]
+fn tables_of_models_without_names_have_a_header() {
+    let folder = folder();
+    folder.coirl(&format!("{DATA} --quiet --method bundle --steps 5")).success();
+    let lines = |file: &str| -> Vec<String> {
+        String::from_utf8(folder.read(file)).unwrap().lines().map(str::to_owned).collect()
+    };
+    let learned = lines("coirl-fit/mapping.csv");
+    assert_eq!((learned[0].as_str(), learned.len()), ("feature_0,feature_1,feature_2", 4));
+    assert_eq!(lines("demos/contexts.csv")[0], "context_0,context_1,context_2");
+    assert_eq!(lines("demos/true-mapping.csv")[0], "feature_0,feature_1,feature_2");
+    folder.write("bare.csv", learned[1..].join("\n"));
+    let plan = |file: &str| {
+        text(folder.coirl(&format!("plan demos/model.npz --context 0.2,0.5,0.3 --json --mapping {file}")).success())
+    };
+    assert_eq!(plan("bare.csv"), plan("coirl-fit/mapping.csv"));
+}
+
+/// Who asks a simulated expert needs no table of what it showed.
+#[test]
+fn a_simulated_expert_needs_no_table() {
+    let folder = folder();
+    let data =
+        "fit --model demos/model.npz --contexts demos/contexts.csv --true-mapping demos/true-mapping.csv --quiet";
+    let shown = "--feature-expectations demos/feature-expectations.csv";
+    for method in ["cutting-plane", "ellipsoid --steps 12", "replayed-psgd --steps 2"] {
+        folder.coirl(&format!("{data} {shown} --method {method} --out with")).success();
+        folder.coirl(&format!("{data} --method {method} --out without")).success();
+        assert_eq!(folder.read("with/mapping.csv"), folder.read("without/mapping.csv"), "{method}");
+        folder.coirl("explain without --bootstrap 0 --folds 0 --entries 1 --quiet").success();
+    }
+    for refused in
+        [format!("{data} --method bundle"), data.replace("--true-mapping demos/true-mapping.csv", "--method ellipsoid")]
+    {
+        let run = folder.coirl(&format!("{refused} --out refused")).failure().code(1);
+        let error = String::from_utf8(run.get_output().stderr.clone()).unwrap();
+        assert!(error.contains("--feature-expectations or --trajectories is missing"), "{error}");
+    }
+}
+
 /// Settings that a method does not have are refused with those that it has, and names of old with what they are now.
 #[test]
 fn settings_of_other_methods() {
     let folder = Folder::new();
     for (typed, words) in [
         ("--method mwal --tolerance 0.1", ["--tolerance", "ellipsoid"]),
-        ("--set horizon=3", ["'horizon'", "objective, batch"]),
+        ("--set horizon=3", ["'horizon'", "mapping, penalty"]),
         ("--method psgd --set states=joint", ["'states'", "step_size"]),
         ("--method psgd --set geometry=bal", ["'bal'", "did you mean 'ball'?"]),
         ("--method psgd --set geometry", ["geometry", "key=value"]),

@@ -126,6 +126,26 @@ fn contexts_may_be_named() {
     folder.coirl("explain nowhere").failure().code(1);
 }
 
+/// At a discount next to one, paths of twelve steps show next to nothing, and nobody says otherwise.
+#[test]
+fn paths_that_are_short_for_the_discount_leave_nothing_certain() {
+    let folder = Folder::new();
+    folder.write("truth.csv", "0.5,-0.2,0.1\n-0.3,0.6,0.4\n0.2,0.1,-0.7\n");
+    let domain = "garnet --states 25 --actions 3 --features 3 --kernels 3 --discount 0.9999 --seed 3";
+    let expert = "--mapping truth.csv --contexts 24 --test-contexts 10 --transitions 12 --out demos";
+    folder.coirl(&format!("domain demonstrate {domain} {expert}")).success();
+    let check = format!("check demos/model.npz demos/trajectories.csv {DATA} --quiet --loss-steps 20");
+    let page = text(folder.coirl(&check).success());
+    assert!(page.contains("short for the discount") && !page.contains("(certain)"), "{page}");
+    let found = json(folder.coirl(&format!("{check} --json")).success());
+    assert_eq!(found["least_loss"]["certain"], false, "{found}");
+    assert!(found["least_loss"]["unseen"].as_f64().unwrap() > 0.5, "{found}");
+    let shown = "--model demos/model.npz --trajectories demos/trajectories.csv";
+    folder.coirl(&format!("fit --method bundle --steps 20 {shown} {DATA} --out fit --quiet")).success();
+    let page = text(folder.coirl("explain fit --bootstrap 0 --folds 0 --quiet").success());
+    assert!(page.contains("paths too short") && !page.contains(" yes"), "{page}");
+}
+
 /// What a network says in a context is explained; what needs a matrix is left out, and said to be.
 #[test]
 fn a_network_is_explained_as_far_as_it_goes() {

@@ -61,6 +61,11 @@ impl Fitted {
         }
     }
 
+    /// The weights that everybody has, of a linear mapping that was learned with them.
+    fn intercept(&self) -> Option<Vec<f64>> {
+        self.fitted.agent.mapping().ok().and_then(|own| own.intercept()).map(<[f64]>::to_vec)
+    }
+
     /// Everything but the agent, as JSON.
     fn summary(&self) -> PyResult<String> {
         let fitted = &self.fitted;

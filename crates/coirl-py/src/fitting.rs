@@ -99,6 +99,16 @@ pub(crate) enum PassedExpert<'py> {
     Asked(Bound<'py, PyAny>),
 }
 
+/// Why an estimator is refused, and where there is a use for it.
+fn unused_estimator(settings: &Settings) -> String {
+    let with = methods::methods().filter(|entry| (entry.method)().uses_expectations()).map(|entry| entry.name);
+    let with = with.collect::<Vec<_>>().join(", ");
+    let own = settings.method.name();
+    format!(
+        "estimator: {own} with these settings uses no feature expectations, and so no estimator of them; these do: {with}"
+    )
+}
+
 /// Learns. `demonstrations` have feature expectations, trajectories, or (with an expert) contexts only.
 #[pyfunction]
 #[pyo3(signature = (model, demonstrations, settings, estimator, validation, truth, expert, callback, from_))]
@@ -117,6 +127,9 @@ pub(crate) fn fit(
 ) -> PyResult<(Fitted, Option<PyErr>)> {
     let settings: Settings = from_json(py, "settings", settings)?;
     let estimator: Option<Estimator> = from_json(py, "estimator", estimator)?;
+    if estimator.is_some() && !settings.method.uses_expectations() {
+        return Err(of_family(py, "SettingError", unused_estimator(&settings)));
+    }
     let exception = Raised::default();
     let expert = match expert {
         None => None,

@@ -123,7 +123,10 @@ impl Descent for SaturatingDescent {
     }
 
     fn rule(&self, _problem: &Problem<'_>) -> coirl::Result<MirrorStep> {
-        Ok(MirrorStep { map: MirrorMap::Euclidean(Set::Everywhere), length: StepLength::AdaGradNorm })
+        Ok(MirrorStep {
+            map: MirrorMap::Euclidean(Set::Everywhere),
+            length: StepLength::AdaGradNorm { negligible: 0.0 },
+        })
     }
 
     fn batch(&self) -> Batch {

@@ -2,16 +2,19 @@
 #![allow(clippy::unwrap_used)] // a failed unwrap is a failed test
 
 mod demonstrated;
+mod engines;
 mod random_models;
 mod rooms;
 
-use coirl::demos::{Demonstration, Estimator, Trajectory};
+use coirl::demos::{Demonstration, Estimator, Train, Trajectory};
 use coirl::domains::Driving;
 use coirl::inspect::{BoundsKind, Check, CheckSettings, Finding, Level, Progress, Topic, check};
+use coirl::learn::Problem;
 use coirl::mapping::LinearMapping;
 use coirl::model::{ActionId, Cmdp, Context, ContextSpace, Criterion, Features, Reward, StateId};
 use coirl::plan::{Policy, evaluate};
 use demonstrated::{exact, sampled};
+use engines::{engines, watched};
 use proptest::prelude::*;
 use random_models::{all_policies, dense_values, largest, sketches};
 use rooms::{circle, rooms};
@@ -170,6 +173,22 @@ fn the_same_twice_and_different_things_about_the_same() {
 }
 
 #[test]
+fn a_demonstration_that_contradicts_itself_is_not_compared_with_itself() {
+    let (model, _) = hub();
+    let paths =
+        [shown(&model, 0.7, &[0, 2, 0, 2], &[1, 0, 1]), shown(&model, 0.2, &[0, 2, 0, 3, 0, 4], &[1, 0, 2, 0, 3])];
+    let found = look(&model, &paths, &Estimator::default());
+    let undecided = Finding::Undecided { demonstration: 1, state: StateId(0) };
+    assert_eq!(found.about(Topic::Repeats).collect::<Vec<_>>(), [&undecided]);
+    assert_eq!(undecided.to_string(), "demonstration 1 takes different actions in state 0");
+    // Where an earlier one contradicts it as well, that is what is said.
+    let other = shown(&model, 0.2, &[0, 5, 0], &[4, 0]);
+    let found = look(&model, &[other, paths[1].clone()], &Estimator::default());
+    let contradiction = Finding::Contradiction { first: 0, second: 1, state: Some(StateId(0)) };
+    assert_eq!(found.about(Topic::Repeats).collect::<Vec<_>>(), [&contradiction]);
+}
+
+#[test]
 fn what_cannot_be_learned_is_said_before() {
     let mut features: Vec<Vec<f64>> = circle(6).into_iter().map(|at| vec![at[0], at[1], 0.0, 0.0]).collect();
     features.push(vec![0.0, 0.0, 1.0, 0.0]);
@@ -201,8 +220,48 @@ fn experts_that_no_mapping_explains_and_experts_like_chance() {
     let context = context(&model, 0.5);
     let half = Demonstration::from_feature_expectations(&model, context, vec![1.0 / 3.0, 0.0]).unwrap();
     let found = look(&model, &[half], &Estimator::default());
-    let [Finding::Unexplained { lower_bound, reached }] = found.findings[..] else { panic!("{:?}", found.findings) };
+    let [Finding::Unexplained { lower_bound, reached, .. }] = found.findings[..] else {
+        panic!("{:?}", found.findings)
+    };
     assert!((reached - 1.0).abs() < 1e-3 && (lower_bound - 1.0).abs() < 1e-3, "{lower_bound} {reached}");
+}
+
+#[test]
+fn the_least_loss_is_said_of_the_mappings_that_were_looked_at() {
+    // The experts go to room 0. Of the first feature, which is large, room 2 has half as much again; of the second only room 0 has any. With
+    // weight on the second alone all is explained, but next to the first the experts hardly gain by it: that mapping is not looked at.
+    let model = rooms(&[vec![1000.0, 1.0], vec![0.0, 0.0], vec![1500.0, 0.0]], 2);
+    let go_to_room_0 = |t: f64| {
+        let mu = vec![2.0 / 3.0 * 1000.0, 2.0 / 3.0];
+        Demonstration::from_feature_expectations(&model, context(&model, t), mu).unwrap()
+    };
+    let shown: Vec<Demonstration> = [0.2, 0.4, 0.7].map(go_to_room_0).into();
+    let found = look(&model, &shown, &Estimator::default());
+    let problem = Problem::new(&model, &Train::new(shown), &Estimator::default()).unwrap();
+    assert!(problem.loss(&[0.0, 1.0, 0.0, 1.0], &[0, 1, 2]).unwrap().value.abs() < 1e-9);
+    let least = found.least_loss.unwrap();
+    assert!(least.radius == 100.0 && least.is_certain() && least.lower_bound > 0.5, "{least:?}");
+    let [finding @ Finding::Unexplained { .. }] = &found.findings[..] else { panic!("{:?}", found.findings) };
+    assert!(finding.to_string().contains("of those under which they gain at least 1 %"), "{finding}");
+}
+
+#[test]
+fn nothing_is_certain_where_paths_are_short_for_the_discount() {
+    let model = engines(0.9999);
+    for estimator in [Estimator::ControlVariate, Estimator::Decisions, Estimator::Truncated { horizon: None }] {
+        let found = look(&model, &watched(&model, 1), &estimator);
+        let least = found.least_loss.as_ref().unwrap();
+        assert!(least.paths_are_short() && !least.is_certain(), "{estimator:?}: {least:?}");
+        let about: Vec<_> = found.about(Topic::LeastLoss).collect();
+        assert!(about.contains(&&Finding::PathsTooShort { unseen: least.unseen }), "{about:?}");
+        assert!(!about.iter().any(|finding| matches!(finding, Finding::Unexplained { .. })), "{about:?}");
+    }
+    // At a discount that they outlast, they are long.
+    let model = engines(0.9);
+    let found = look(&model, &watched(&model, 4), &Estimator::default());
+    let least = found.least_loss.as_ref().unwrap();
+    assert!(least.unseen > 0.0 && least.unseen < 0.05 && !least.paths_are_short(), "{least:?}");
+    assert!(!found.findings.iter().any(|finding| matches!(finding, Finding::PathsTooShort { .. })));
 }
 
 #[test]

@@ -13,10 +13,11 @@ use coirl::dynamics::{
     Centres, ExpectationMaximisation, Learned, MaximisedStatus, Observations, Prior, PriorMean, StartCounts, Structure,
     Transition, TransitionCounts, Unseen, estimate, log_likelihood, maximum_likelihood,
 };
-use coirl::learn::{Problem, Watch};
+use coirl::learn::{Adaptive, Problem, Watch};
 use coirl::mapping::LinearMapping;
 use coirl::methods::{
-    DynamicsLearning, Environment, FittedOnline, OnlineDynamics, Settings, SimulatedEnvironment, fit, fit_online,
+    DynamicsLearning, Environment, FittedOnline, Method, OnlineDynamics, Settings, SimulatedEnvironment, fit,
+    fit_online,
 };
 use coirl::model::{ActionId, Clusters, Cmdp, Context, ContextSpace, Dynamics, Kernel, Mixture, Pairs, StateId};
 use coirl::plan::{Policy, evaluate};
@@ -476,7 +477,9 @@ fn garnet_rounds(n_rounds: usize, structure: Structure, own_roll_outs: bool) -> 
     let world = SimulatedEnvironment { model: &model, roll_outs: 2, transitions: 40, seed: 8 };
     let environment = own_roll_outs.then_some(&world as &dyn Environment);
     let how = DynamicsLearning { structure, start: Some(1.0), ..DynamicsLearning::default() };
-    fit_online(&model, &batches, &how, &Settings::default(), environment, Some(&examination), &mut ()).unwrap()
+    // Descent goes on from the mapping of the round before.
+    let settings = Settings::new(Method::Adaptive(Adaptive::default()));
+    fit_online(&model, &batches, &how, &settings, environment, Some(&examination), &mut ()).unwrap()
 }
 
 #[test]

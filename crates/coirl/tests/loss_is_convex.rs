@@ -134,6 +134,63 @@ fn bounds_are_kept_to_where_they_hold() {
 }
 
 #[test]
+fn steps_of_the_theory_do_not_look_ahead() {
+    // Three steps over three contexts, with and without others that come later; near the middle of the simplex no entry is above 0.4.
+    let model = model(2);
+    let space = ContextSpace::Simplex { dimension: D };
+    let mut contexts: Vec<Context> = [[0.4, 0.3, 0.3], [0.3, 0.4, 0.3], [0.3, 0.3, 0.4]]
+        .into_iter()
+        .map(|values| space.context(values).unwrap())
+        .collect();
+    let truth = signed_point(D * K, 2);
+    let boxed = |contexts: &[Context]| -> (Cmdp, Vec<Context>) {
+        let space = ContextSpace::Box { lower: vec![-2.0; D], upper: vec![3.0; D] };
+        let again = contexts.iter().map(|context| space.context(context.values()).unwrap()).collect();
+        (model.clone().with_context_space(space.clone()).unwrap(), again)
+    };
+    let after_three = |model: &Cmdp, contexts: &[Context], geometry| {
+        let problem = problem(model, &truth, contexts);
+        let mut settings = Settings::new(Method::MirrorDescent(MirrorDescent { geometry, ..MirrorDescent::default() }));
+        settings.stop.max_steps = Some(3);
+        let fitted = fit(&problem, &settings, Watch::default(), &mut ()).unwrap();
+        (fitted.mapping().unwrap().values().to_vec(), fitted.history.last().unwrap().step_size.unwrap())
+    };
+    let geometries = [Geometry::Ball, Geometry::Sphere, Geometry::Simplex];
+    let (in_box, boxed_contexts) = boxed(&contexts);
+    let before = geometries.map(|geometry| after_three(&model, &contexts, geometry));
+    let before_in_box = geometries.map(|geometry| after_three(&in_box, &boxed_contexts, geometry));
+    contexts.push(space.context([1.0, 0.0, 0.0]).unwrap());
+    let (in_box, boxed_contexts) = boxed(&contexts);
+    assert_eq!(geometries.map(|geometry| after_three(&model, &contexts, geometry)), before);
+    assert_eq!(geometries.map(|geometry| after_three(&in_box, &boxed_contexts, geometry)), before_in_box);
+    // The printed step for features in [0, 1]: (1 − γ)/√(2dk·t) on the simplex; in the box three times shorter.
+    let printed =
+        (1.0 - model.criterion().discount()) / (2.0 * (D * K) as f64 * 3.0).sqrt() / model.features().max_abs();
+    assert!((before[0].1 / printed - 1.0).abs() < 1e-12, "{} and {printed}", before[0].1);
+    assert!((before_in_box[0].1 / printed - 1.0 / 3.0).abs() < 1e-12);
+}
+
+#[test]
+fn descent_on_the_sphere_starts_on_it() {
+    let model = model(2);
+    let contexts = model.context_space().sample(3, 2).unwrap();
+    let problem = problem(&model, &signed_point(D * K, 2), &contexts);
+    let after = |scale: f64| {
+        let method =
+            MirrorDescent { geometry: Geometry::Sphere, average: Average::BeforeUpdate, ..MirrorDescent::default() };
+        let initial = signed_point(D * K, 5).iter().map(|w| scale * w).collect();
+        let mut settings = Settings { initial: Some(initial), ..Settings::new(Method::MirrorDescent(method)) };
+        settings.stop.max_steps = Some(1);
+        let fitted = fit(&problem, &settings, Watch::default(), &mut ()).unwrap();
+        fitted.mapping().unwrap().values().to_vec()
+    };
+    for scale in [0.01, 0.1, 1.0, 100.0] {
+        let first = after(scale);
+        assert!((dot(&first, &first) - 1.0).abs() < 1e-12, "{scale}: {first:?}");
+    }
+}
+
+#[test]
 fn perturbations_find_the_subgradient() {
     let model = model(6);
     let contexts = model.context_space().sample(4, 6).unwrap();

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)] // a failed unwrap is a failed test
 
 mod demonstrated;
+mod engines;
 mod rooms;
 
 use coirl::demos::{Demonstration, Estimator, Train};
@@ -16,6 +17,7 @@ use coirl::methods::{Method, Settings, fit};
 use coirl::model::{Cmdp, Context, ContextSpace, Features};
 use coirl::plan::{Policy, evaluate};
 use demonstrated::{exact, sampled, signed_point};
+use engines::{engines, owner, watched};
 use proptest::prelude::*;
 use rooms::{circle, rooms};
 use std::ops::ControlFlow;
@@ -98,6 +100,33 @@ fn without_copy_and_trap_all_is_determined() {
     assert_eq!(found.null_dimension, Some(0));
     assert!(found.entries.iter().all(|entry| entry.determined && entry.interval.width() < 0.5), "{found:?}");
     assert_eq!([0, 1].map(|field| entry(&found, field, 0).sign()), [1, -1]);
+}
+
+#[test]
+fn short_paths_determine_nothing() {
+    let model = engines(0.9999);
+    let problem = problem(&model, watched(&model, 1));
+    let found = determine(&problem, &owner(), &DeterminationSettings::default(), &mut patient).unwrap();
+    assert!(found.unseen > 0.5, "{found:?}");
+    for entry in &found.entries {
+        assert_eq!((entry.determined, &entry.reason), (false, &Some(Reason::PathsTooShort)));
+        assert_eq!(entry.interval, entry.allowed);
+    }
+}
+
+#[test]
+fn what_lies_beyond_the_paths_widens_the_ranges() {
+    // The same engines watched eight times as long, or one and a half times: the shorter, the more is possible.
+    let model = engines(0.97);
+    let width = |longer: usize| {
+        let problem = problem(&model, watched(&model, longer));
+        let settings = DeterminationSettings { slack: Some(0.01), ..DeterminationSettings::default() };
+        let found = determine(&problem, &owner(), &settings, &mut patient).unwrap();
+        assert!((found.slack - (0.01 + found.unseen * 1.01)).abs() < 1e-12, "{found:?}");
+        (found.unseen, found.entries.iter().map(|entry| entry.interval.width()).sum::<f64>())
+    };
+    let [(more, wide), (less, narrow)] = [2, 8].map(width);
+    assert!(more > less && wide > narrow, "{more} {wide}, {less} {narrow}");
 }
 
 #[test]

@@ -274,7 +274,7 @@ fn write_points(path: &Path, width: usize, stays: &[RecordedStay]) -> Result<(),
 fn write_part(folder: &OutputFolder, model: &Cmdp, encoder: &Encoder, stays: &[RecordedStay]) -> Result<(), Failure> {
     let contexts: Vec<f64> = stays.iter().flat_map(|stay| stay.context.values().to_vec()).collect();
     let names = &model.names().contexts;
-    to_file(&folder.file("contexts.csv"), |out| write_matrix(out, names, &contexts, names.len()))?;
+    to_file(&folder.file("contexts.csv"), |out| write_matrix(out, names, "context", &contexts, names.len()))?;
     to_file(&folder.file("trajectories.csv"), |out| {
         writeln!(out, "demonstration,step,state,action")?;
         for (i, stay) in stays.iter().enumerate() {

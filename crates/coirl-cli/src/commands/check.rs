@@ -20,7 +20,7 @@ const MOST_FINDINGS: usize = 8;
 const EXPLANATION: &str = "\
 Looks at a model and demonstrations before anything is learned from them: which states, pairs and features the \
 demonstrations show; actions and transitions that the model does not have; feature expectations that no policy can reach; \
-demonstrations that repeat or contradict each other; and the smallest loss that any mapping can reach, as a share of what \
+demonstrations that repeat or contradict each other; and the smallest loss that a mapping can reach, as a share of what \
 the experts gain over acting at random. Without arguments it looks at what ships with the program.";
 
 const EXAMPLES: &str = "\
@@ -71,7 +71,12 @@ struct Said {
 #[derive(Serialize)]
 struct LeastLossReport {
     reached: f64,
+    /// Of the mappings under which the experts gain at least 1/radius of what they could under a mapping of that length.
     lower_bound: f64,
+    radius: f64,
+    /// What lies beyond the ends of the paths, at most; null where that has no bound.
+    unseen: f64,
+    certain: bool,
     per_norm: f64,
     converged: bool,
     advantage: f64,
@@ -122,6 +127,9 @@ impl LeastLossReport {
         Self {
             reached: least.reached,
             lower_bound: least.lower_bound,
+            radius: least.radius,
+            unseen: least.unseen,
+            certain: least.is_certain(),
             per_norm: least.per_norm,
             converged: least.converged,
             advantage: least.advantage,
@@ -158,13 +166,24 @@ fn write(out: &mut dyn Write, found: &Check, source: &str, names: &Names) -> Res
     writeln!(out)?;
     write_support(out, &found.support, names)?;
     if let Some(least) = &found.least_loss {
-        let end = if least.converged { "certain" } else { "not closed" };
+        let end = match (least.is_certain(), least.paths_are_short(), least.converged) {
+            (true, ..) => "certain".into(),
+            (_, true, _) => "of the paths alone, which are too short for the discount: nothing is certain".into(),
+            (_, _, false) => "not closed".into(),
+            _ => format!(
+                "as the paths end; {} if what lies beyond, up to {} of the gain, favours the experts",
+                percent(least.lower_bound_with_unseen().min(least.reached)),
+                percent(least.unseen)
+            ),
+        };
         let says = format!(
-            "{} of what the experts gain over chance is left unexplained by the best mapping found; no mapping leaves less \
-             than {} ({end}). Per |W| that is {}.",
+            "{} of what the experts gain over chance is left unexplained by the best mapping found, {} per |W|. Of mappings \
+             under which they gain at least {:.0} % of what they could under a mapping of that length, none leaves less than \
+             {} ({end}); others were not looked at.",
             percent(least.reached),
-            percent(least.lower_bound.min(least.reached)),
             short(least.per_norm),
+            100.0 / least.radius,
+            percent(least.lower_bound.min(least.reached)),
         );
         text::pair(out, "least loss", &says)?;
         if least.reached < 0.0 {

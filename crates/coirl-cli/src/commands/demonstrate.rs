@@ -63,13 +63,13 @@ pub(crate) fn demonstrate(domain: &Domain, args: &ExpertArgs, global: &Global) -
     };
     let expectations = shown.iter().enumerate().map(expectations).collect::<coirl::Result<Vec<_>>>()?.concat();
     let tables = [
-        ("contexts.csv", &names.contexts, numbers(&contexts), d),
-        ("feature-expectations.csv", &names.features, expectations, k),
-        ("test-contexts.csv", &names.contexts, numbers(&test), d),
-        ("true-mapping.csv", &names.features, mapping.values().to_vec(), k),
+        ("contexts.csv", &names.contexts, "context", numbers(&contexts), d),
+        ("feature-expectations.csv", &names.features, "feature", expectations, k),
+        ("test-contexts.csv", &names.contexts, "context", numbers(&test), d),
+        ("true-mapping.csv", &names.features, "feature", mapping.values().to_vec(), k),
     ];
-    for (name, columns, values, n_columns) in &tables {
-        to_file(&folder.file(name), |out| write_matrix(out, columns, values, *n_columns))?;
+    for (name, columns, of_one, values, n_columns) in &tables {
+        to_file(&folder.file(name), |out| write_matrix(out, columns, of_one, values, *n_columns))?;
     }
     if let Some(starts) = &starts {
         to_file(&folder.file("starts.csv"), |out| {

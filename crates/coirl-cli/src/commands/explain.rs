@@ -12,7 +12,7 @@ use clap::Args;
 use coirl::demos::Demonstration;
 use coirl::inspect::{self, BootstrapSettings, ContextHelpsSettings, Contributions, DeterminationSettings, Progress};
 use coirl::learn::Problem;
-use coirl::mapping::LinearMapping;
+use coirl::mapping::{LinearMapping, ParametricMapping};
 use coirl::model::StateId;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -86,6 +86,11 @@ pub(crate) fn run(args: &ExplainArgs, global: &Global) -> Result<Outcome, Failur
 
     let determination = DeterminationSettings { max_entries: args.entries, ..DeterminationSettings::default() };
     let found = match &linear {
+        Some(mapping) if mapping.intercept().is_some() => Err(coirl::Error::InvalidSetting {
+            name: "mapping",
+            value: "with weights that everybody has".into(),
+            reason: "what demonstrations determine is computed for mappings without an intercept",
+        }),
         Some(mapping) => watched("looking for what is determined", global, |listener| {
             inspect::determine(&problem, mapping, &determination, listener)
         }),
@@ -155,10 +160,14 @@ fn watched<T>(
 
 /// The mapping at the scale at which it is shown.
 fn of_unit_length(mapping: &LinearMapping) -> Result<LinearMapping, Failure> {
-    let size = mapping.values().iter().map(|w| w * w).sum::<f64>().sqrt();
+    let size = mapping.size(&[]);
     if size == 0.0 {
         return Err(Failure::refused("the mapping is zero: nothing was learned, and there is nothing to explain"));
     }
     let values = mapping.values().iter().map(|w| w / size).collect();
-    Ok(LinearMapping::new(mapping.dimension(), mapping.n_features(), values)?)
+    let unit = LinearMapping::new(mapping.dimension(), mapping.n_features(), values)?;
+    match mapping.intercept() {
+        Some(intercept) => Ok(unit.with_intercept(intercept.iter().map(|w| w / size).collect())?),
+        None => Ok(unit),
+    }
 }

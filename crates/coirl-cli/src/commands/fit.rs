@@ -16,7 +16,7 @@ use clap::{Args, ValueEnum};
 use coirl::agent::ContextualPolicy;
 use coirl::artifact::{read_checkpoint, write_fitted, write_model};
 use coirl::learn::{PATIENCE, Problem, Status, Watch, Watched};
-use coirl::methods::{self, Checkpoint, Fitted, Settings};
+use coirl::methods::{self, Checkpoint, Fitted, Reference, Settings, references};
 use coirl::score::Examination;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -263,7 +263,7 @@ const KEEPS_CONTEXTS: &str =
 fn fit(args: &FitArgs, out: Option<OutputFolder>, global: &Global) -> Result<Outcome, Failure> {
     let began = Instant::now();
     let entry = args.method.entry()?;
-    args.method.settings(global.seed)?;
+    args.data.check_estimator(entry.name, &args.method.settings(global.seed)?.method)?;
     let origin = Source {
         data: args.data.anchored()?,
         seed: global.seed,
@@ -323,6 +323,7 @@ fn fit(args: &FitArgs, out: Option<OutputFolder>, global: &Global) -> Result<Out
     let written = format!("\nwrote {} to {}", written.join(", "), folder.path().display());
     let report = Report::new(entry.name, &source, &fitted, score, validation_loss, files.clone())
         .with_dynamics(dynamics)
+        .with_references(trivial_rules(&fitted, &problem)?)
         .with_validation_accuracy(accuracy, left_out);
     if global.json {
         let line = serde_json::to_string(&report).map_err(std::io::Error::from)?;
@@ -381,7 +382,7 @@ fn validation_figures(
     let by_accuracy = fitted.settings.stop.watched == Some(Watched::Accuracy);
     Ok(match (validation, fitted.mapping()) {
         (Some(problem), _) if by_accuracy => (None, Some(problem.accuracy(&fitted.agent)?)),
-        (Some(problem), Ok(mapping)) => (problem.unit_loss(mapping.values())?, None),
+        (Some(problem), Ok(mapping)) => (problem.unit_loss_of(mapping)?, None),
         _ if by_accuracy => (None, None),
         _ => (recorded_validation_loss(fitted), None),
     })
@@ -428,6 +429,14 @@ impl FitArgs {
         // Only what another run left behind can be missing here.
         let _ = std::fs::remove_file(folder.file(CHECKPOINT));
         Ok(files)
+    }
+}
+
+/// Rules that a choice model has to beat.
+fn trivial_rules(fitted: &Fitted, problem: &Problem<'_>) -> Result<Vec<Reference>, Failure> {
+    match &fitted.certificate.explained {
+        Some(explained) if explained.lapses.is_some() => Ok(references(problem, fitted.settings.seed)?),
+        _ => Ok(Vec::new()),
     }
 }
 
@@ -491,7 +500,9 @@ fn write_files(
     match fitted.mapping() {
         Ok(mapping) => {
             let names = &fitted.names.features;
-            to_file(&matrix, |out| write_matrix(out, names, mapping.values(), mapping.n_features()))?;
+            // Weights that everybody has are one more row, the last.
+            let values = [mapping.values(), mapping.intercept().unwrap_or_default()].concat();
+            to_file(&matrix, |out| write_matrix(out, names, "feature", &values, mapping.n_features()))?;
             written("mapping", matrix);
         }
         // A mapping that an earlier run left there is not this run's.
@@ -515,16 +526,19 @@ fn write_files(
     Ok(files)
 }
 
-/// A matrix below the names of its columns, where these cannot be taken for numbers.
+/// A matrix below the names of its columns, where these cannot be taken for numbers; columns without names are numbered, `feature_0` and so on.
 pub(crate) fn write_matrix(
     out: &mut dyn Write,
     names: &[String],
+    of_one: &str,
     values: &[f64],
     n_columns: usize,
 ) -> Result<(), Failure> {
     let mut table = csv::Writer::from_writer(out);
     let refused = |error: csv::Error| Failure::from(std::io::Error::from(error));
-    if names.len() == n_columns && names.iter().all(|name| name.trim().parse::<f64>().is_err()) {
+    if names.len() != n_columns {
+        table.write_record((0..n_columns).map(|i| format!("{of_one}_{i}"))).map_err(refused)?;
+    } else if names.iter().all(|name| name.trim().parse::<f64>().is_err()) {
         table.write_record(names).map_err(refused)?;
     }
     for row in values.chunks_exact(n_columns) {

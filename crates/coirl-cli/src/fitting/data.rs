@@ -7,9 +7,12 @@ use crate::failure::Failure;
 use crate::models;
 use crate::tables::{Cells, Table};
 use clap::{Args, ValueEnum};
+use coirl::contextual::plan_mapping;
 use coirl::demos::{Demonstration, Estimator, Trajectory, Validation, truncation_horizon};
 use coirl::mapping::LinearMapping;
+use coirl::methods::{Method, methods};
 use coirl::model::{Cmdp, Context, StateId};
+use coirl::plan::{ManyOptions, PlannedReward};
 use coirl_cohort::ValidationStays;
 use std::path::{Path, PathBuf};
 
@@ -44,6 +47,10 @@ pub(crate) struct DataArgs {
     /// probability 1 - discount, control-variate uses the known dynamics against noise, decisions compares action by action [default: control-variate]
     #[arg(long, value_name = "NAME", value_enum)]
     estimator: Option<EstimatorArg>,
+    /// Whether the estimator is that of the spec of a cohort.
+    #[arg(skip)]
+    #[serde(skip)]
+    estimator_of_spec: bool,
     /// Use the first H transitions of every trajectory
     #[arg(long, value_name = "H")]
     horizon: Option<usize>,
@@ -155,7 +162,19 @@ impl DataArgs {
 
     /// With an estimator of feature expectations, where none was typed.
     pub(crate) fn or_estimator(self, estimator: Option<EstimatorArg>) -> Self {
-        Self { estimator: self.estimator.or(estimator), ..self }
+        Self { estimator: self.estimator.or(estimator), estimator_of_spec: self.estimator.is_none(), ..self }
+    }
+
+    /// Refuses an estimator that was typed for a method that uses none. One from a spec may serve another method.
+    pub(crate) fn check_estimator(&self, name: &str, method: &Method) -> Result<(), Failure> {
+        if self.estimator.is_none() || self.estimator_of_spec || method.uses_expectations() {
+            return Ok(());
+        }
+        let others = methods().filter(|entry| (entry.method)().uses_expectations()).map(|entry| entry.name);
+        let others = others.collect::<Vec<_>>().join(", ");
+        Err(Failure::refused(format!(
+            "--method {name} with these settings uses no feature expectations, and so no --estimator of them; these do: {others}"
+        )))
     }
 
     /// The model: a file or a domain.
@@ -232,7 +251,14 @@ impl DataArgs {
         Ok(Some((demonstrations, left_out as f64 / steps.max(1) as f64)))
     }
 
+    /// Reads everything, and refuses what is missing.
     pub(crate) fn read(&self, seed: u64) -> Result<Data, Failure> {
+        self.read_for(seed, false)
+    }
+
+    /// The same for a method that asks an expert, where `simulated`: with --true-mapping the expert is simulated, and a table of what it showed
+    /// elsewhere may be left out.
+    pub(crate) fn read_for(&self, seed: u64, simulated: bool) -> Result<Data, Failure> {
         if let (Some(_), None, None) =
             (self.estimator.map(drop).or(self.horizon.map(drop)), &self.trajectories, &self.cohort)
         {
@@ -268,6 +294,7 @@ impl DataArgs {
                     "--feature-expectations and --trajectories were both given; expected one",
                 ));
             }
+            (None, None) if simulated && self.true_mapping.is_some() => {}
             (None, None) => return Err(needed("--feature-expectations or --trajectories")),
             _ => {}
         }
@@ -276,30 +303,34 @@ impl DataArgs {
         let table = Table::read(self.contexts.as_deref().ok_or_else(|| needed("--contexts"))?, "contexts")?;
         let table = table.ordered_by(&names.contexts)?;
         let contexts = contexts_of(&model, &table)?;
+        let truth = self.truth(&model, &contexts)?;
         let (mut demonstrations, what) = match (&self.feature_expectations, &self.trajectories) {
             (Some(path), _) => {
                 let expectations = Table::read(path, "feature_expectations")?.ordered_by(&names.features)?;
                 (from_expectations(&model, &contexts, &table, &expectations)?, "feature expectations")
             }
             (None, Some(path)) => (self.along_trajectories(&model, &contexts, path)?, "trajectories"),
-            (None, None) => return Err(needed("--feature-expectations or --trajectories")),
+            (None, None) => {
+                let mapping =
+                    &truth.as_ref().ok_or_else(|| needed("--feature-expectations or --trajectories"))?.mapping;
+                (by_simulation(&model, &contexts, mapping)?, "an expert who is simulated")
+            }
         };
         if let Some(path) = &self.starts {
             demonstrations = with_starts(&model, demonstrations, &Table::read(path, "starts")?)?;
         }
-        let truth = match &self.true_mapping {
-            None => None,
-            Some(path) => {
-                let mapping = mapping_of(&model, contexts[0].values().len(), Table::read(path, "mapping")?)?;
-                let read = |path: &Path| Table::read(path, "contexts")?.ordered_by(&names.contexts);
-                let test = self.test_contexts.as_deref().map(read).transpose()?;
-                let test =
-                    test.map(|table| same_length(contexts_of(&model, &table)?, &contexts[0], &table)).transpose()?;
-                Some(Truth { mapping, held_out: test.is_some(), contexts: test.unwrap_or_else(|| contexts.clone()) })
-            }
-        };
         let source = format!("{what} in {} contexts", demonstrations.len());
         Ok(Data { model, demonstrations, estimator: self.estimator(), truth, source })
+    }
+
+    /// The expert's mapping, where it was given, and where to compare with it.
+    fn truth(&self, model: &Cmdp, contexts: &[Context]) -> Result<Option<Truth>, Failure> {
+        let Some(path) = &self.true_mapping else { return Ok(None) };
+        let mapping = mapping_of(model, contexts[0].values().len(), Table::read(path, "mapping")?)?;
+        let read = |path: &Path| Table::read(path, "contexts")?.ordered_by(&model.names().contexts);
+        let test = self.test_contexts.as_deref().map(read).transpose()?;
+        let test = test.map(|table| same_length(contexts_of(model, &table)?, &contexts[0], &table)).transpose()?;
+        Ok(Some(Truth { mapping, held_out: test.is_some(), contexts: test.unwrap_or_else(|| contexts.to_vec()) }))
     }
 
     /// The demonstrations that ship with the program.
@@ -428,6 +459,16 @@ fn from_expectations(
     contexts.iter().zip(expectations.rows()).enumerate().map(demonstration).collect()
 }
 
+/// What an expert with a known mapping does in every context.
+fn by_simulation(model: &Cmdp, contexts: &[Context], truth: &LinearMapping) -> Result<Vec<Demonstration>, Failure> {
+    let plans = plan_mapping(model, truth, contexts, ManyOptions { feature_expectations: true, values: false })?;
+    let demonstration = |(context, plan): (&Context, PlannedReward)| {
+        let mu = plan.feature_expectations.unwrap_or_default();
+        Ok(Demonstration::from_feature_expectations(model, context.clone(), mu)?)
+    };
+    contexts.iter().zip(plans).map(demonstration).collect()
+}
+
 fn with_starts(
     model: &Cmdp,
     demonstrations: Vec<Demonstration>,
@@ -455,9 +496,15 @@ fn with_starts(
 pub(crate) fn mapping_of(model: &Cmdp, dimension: usize, table: Table) -> Result<LinearMapping, Failure> {
     let table = table.ordered_by(&model.names().features)?;
     table.expect_columns(model.n_features(), "one per feature of the model")?;
-    if table.n_rows() != dimension {
-        let reason = format!("has {} rows; expected {dimension}, one per number of a context", table.n_rows());
+    if table.n_rows() != dimension && table.n_rows() != dimension + 1 {
+        let reason = format!(
+            "has {} rows; expected {dimension}, one per number of a context, and perhaps one more for weights that everybody has",
+            table.n_rows()
+        );
         return Err(table.refuse(reason));
     }
-    Ok(LinearMapping::new(dimension, model.n_features(), table.into_values())?)
+    let mut values = table.into_values();
+    let intercept = values.split_off(dimension * model.n_features());
+    let mapping = LinearMapping::new(dimension, model.n_features(), values)?;
+    if intercept.is_empty() { Ok(mapping) } else { Ok(mapping.with_intercept(intercept)?) }
 }

@@ -33,7 +33,7 @@ const FORMER: &[(&str, &str)] = &[
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Method")]
 pub(crate) struct MethodArgs {
-    /// Which method; see the table below [default: adaptive]
+    /// Which method; see the table below [default: choice]
     #[arg(long, value_name = "NAME")]
     method: Option<String>,
     /// A setting by its name, as batch=full or step_size.schedule.initial=0.3; may be repeated

@@ -69,8 +69,8 @@ fn accuracy(history: &[Record]) -> Option<(Vec<Plot>, Layout)> {
 
 fn values(history: &[Record]) -> Option<(Vec<Plot>, Layout)> {
     let series = [
+        ("value above random / expert's", points(history, |record| record.score.map(|score| score.relative_value))),
         ("value / expert's value", points(history, |record| record.score.map(|score| score.value_ratio))),
-        ("the same above random", points(history, |record| record.score.map(|score| score.relative_value))),
         ("states with an optimal action", points(history, |record| record.score.map(|score| score.optimal_accuracy))),
     ];
     shares(series, "share")

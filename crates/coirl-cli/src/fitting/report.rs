@@ -6,8 +6,8 @@ use crate::failure::Failure;
 use crate::numbers::{bound, count, short};
 use crate::text;
 use coirl::agent::Agent;
-use coirl::learn::{Adaptive, Neural, RunCertificate, Status, Watched};
-use coirl::methods::{Fitted, Method};
+use coirl::learn::{Adaptive, Choice, Form, FormChoice, Neural, RunCertificate, Status, Watched};
+use coirl::methods::{Fitted, Method, Reference, Rule};
 use coirl::objective::ObjectiveChoice;
 use coirl::score::Score;
 use serde::Serialize;
@@ -60,6 +60,9 @@ pub(crate) struct Report<'a> {
     /// What the dynamics were learned from, where they were.
     #[serde(skip_serializing_if = "Option::is_none")]
     dynamics: Option<LearnedDynamics>,
+    /// Rules that need no reward, on demonstrations that were left out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    references: Vec<Reference>,
     #[serde(skip)]
     fitted: &'a Fitted,
 }
@@ -94,6 +97,7 @@ impl<'a> Report<'a> {
             digest: &fitted.digest,
             files,
             dynamics: None,
+            references: Vec::new(),
             fitted,
         }
     }
@@ -105,17 +109,26 @@ impl<'a> Report<'a> {
         Self { validation_accuracy, validation_left_out: validation_accuracy.map(|_| left_out), ..self }
     }
 
+    /// The report with rules that the fit has to beat.
+    pub(crate) fn with_references(self, references: Vec<Reference>) -> Self {
+        Self { references, ..self }
+    }
+
     /// The same with what is known of learned dynamics.
     pub(crate) fn with_dynamics(self, dynamics: Option<LearnedDynamics>) -> Self {
         Self { dynamics, ..self }
     }
 
     pub(crate) fn write(&self, out: &mut dyn Write, taken: Duration, planning: Duration) -> Result<(), Failure> {
+        if let Some(verdict) = self.verdict() {
+            writeln!(out, "{verdict}\n")?;
+        }
         text::title(out, &format!("Learned from {}", self.source))?;
         let mut rows = self.learner();
         rows.extend(self.held_out());
         rows.extend(self.loss());
         rows.extend(self.against_the_truth());
+        rows.extend(self.explained());
         rows.extend(self.effort());
         if let Agent::Neural(_) = self.fitted.agent {
             let share = planning.as_secs_f64() / taken.as_secs_f64();
@@ -205,8 +218,8 @@ impl<'a> Report<'a> {
         let on = self.scored_on.as_deref().unwrap_or_default();
         match self.score {
             Some(score) => vec![
-                row("value relative to the expert", percent(score.value_ratio), on),
-                row("the same above random", percent(score.relative_value), "0 % is acting at random"),
+                row("value above random", percent(score.relative_value), on),
+                row("value relative to the expert", percent(score.value_ratio), "acting at random counts too"),
                 row("accuracy", percent(score.accuracy), "states with the expert's action"),
                 row("accuracy with a choice", percent(score.choice_accuracy), "of states with several actions"),
                 row("accuracy along the way", percent(score.visited_accuracy), "as often as the expert is there"),
@@ -215,6 +228,59 @@ impl<'a> Report<'a> {
             None if self.mapping.is_none() => vec![row("value", "–".into(), "give --true-mapping to know it")],
             None => Vec::new(),
         }
+    }
+
+    /// What a reader must know before anything else.
+    fn verdict(&self) -> Option<String> {
+        let explained = self.certificate.explained.as_ref()?;
+        let own = explained.held_out()?;
+        let best = self.references.iter().max_by(|a, b| a.log_likelihood.total_cmp(&b.log_likelihood))?;
+        (own.log_likelihood <= best.log_likelihood).then(|| {
+            format!(
+                "Not better than a trivial rule: decisions that were left out are likelier\n\
+                 by {} ({:.4} each) than by the learned reward ({:.4}).",
+                rule_in_words(best.rule),
+                best.log_likelihood,
+                own.log_likelihood
+            )
+        })
+    }
+
+    /// What demonstrated choices look like to the choice model, beside rules that need no reward.
+    fn explained(&self) -> Vec<Vec<String>> {
+        let Some(explained) = &self.certificate.explained else { return Vec::new() };
+        let compared = !explained.candidates.is_empty();
+        let chosen = |yes| if yes && compared { "chosen by decisions left out" } else { "" };
+        let settings = match &self.fitted.settings.method {
+            Method::Choice(own) => *own,
+            _ => Choice::default(),
+        };
+        let mut rows =
+            vec![row("reward", form_in_words(explained.form).into(), chosen(settings.mapping == FormChoice::Auto))];
+        let from_actions = explained.lapses.is_some();
+        for form in [Form::Constant, Form::Linear, Form::Network] {
+            if let Some(own) = explained.best_of(form) {
+                rows.push(left_out(form_in_words(form), own.log_likelihood, from_actions.then_some(own.accuracy)));
+            }
+        }
+        for reference in &self.references {
+            rows.push(left_out(rule_in_words(reference.rule), reference.log_likelihood, Some(reference.accuracy)));
+        }
+        rows.push(row("penalty", short(explained.penalty), chosen(settings.penalty.is_none())));
+        if let Some(temperature) = explained.temperature {
+            rows.push(row("temperature", short(temperature), "for rewards of length one"));
+        }
+        if let Some(lapses) = explained.lapses {
+            rows.push(row("lapses", percent(lapses), "decisions that seem random"));
+            rows.push(row("decisions", count(explained.decisions as usize), "where there is a choice"));
+        }
+        if explained.left_out > 0.0 {
+            rows.push(row("actions not known", count(explained.left_out as usize), "left out of the likelihood"));
+        }
+        if explained.same_columns > 0 {
+            rows.push(row("not identified", count(explained.same_columns), "context numbers, the same for all"));
+        }
+        rows
     }
 
     /// What the run took, and what is proved about its result.
@@ -266,6 +332,32 @@ fn row(what: &str, number: String, remark: &str) -> Vec<String> {
     vec![what.into(), number, remark.into()]
 }
 
+/// A line about decisions that were left out.
+fn left_out(by: &str, log_likelihood: f64, accuracy: Option<f64>) -> Vec<String> {
+    let remark =
+        accuracy.map_or_else(|| "log-likelihood".into(), |share| format!("log-likelihood; {} right", percent(share)));
+    row(&format!("left out, {by}"), short(log_likelihood), &remark)
+}
+
+/// The form of a reward, in a word.
+fn form_in_words(form: Form) -> &'static str {
+    match form {
+        Form::Constant => "constant",
+        Form::Linear => "linear",
+        Form::Network => "network",
+    }
+}
+
+/// A rule, in words.
+fn rule_in_words(rule: Rule) -> &'static str {
+    match rule {
+        Rule::Shares => "shares",
+        Rule::State => "shares by state",
+        Rule::Previous => "action before",
+        Rule::Cloning => "cloning",
+    }
+}
+
 /// How an agent acts.
 pub(crate) fn agent_in_words(agent: &Agent) -> String {
     match agent {
@@ -299,9 +391,12 @@ pub(crate) fn write_mapping(out: &mut dyn Write, fitted: &Fitted) -> Result<(), 
     let features: Vec<String> = (0..mapping.n_features()).map(|j| text::name_of(&names.features, j)).collect();
     let mut header = vec!["mapping"];
     header.extend(features.iter().map(String::as_str));
-    let rows = mapping.values().chunks_exact(mapping.n_features()).enumerate().map(|(i, row)| {
-        std::iter::once(text::name_of(&names.contexts, i)).chain(row.iter().map(|w| format!("{w:.4}"))).collect()
-    });
+    let named = mapping.values().chunks_exact(mapping.n_features()).enumerate();
+    let named = named.map(|(i, row)| (text::name_of(&names.contexts, i), row));
+    let everybody = mapping.intercept().map(|row| ("everybody".to_owned(), row));
+    let rows = named
+        .chain(everybody)
+        .map(|(name, row)| std::iter::once(name).chain(row.iter().map(|w| format!("{w:.4}"))).collect());
     let right: Vec<usize> = (1..=mapping.n_features()).collect();
     writeln!(out)?;
     Ok(text::table(out, &header, &right, rows.collect())?)
@@ -311,6 +406,9 @@ pub(crate) fn write_mapping(out: &mut dyn Write, fitted: &Fitted) -> Result<(), 
 pub(crate) fn status_in_words(status: Status, watched: Watched) -> &'static str {
     match status {
         Status::Finished => "until the method was done",
+        Status::Converged => "until the likelihood had converged",
+        Status::Separable => "until only the penalty held it back",
+        Status::NotIdentified => "no reward is likelier than another",
         Status::StepLimit => "as many as asked for",
         Status::LossReached => "until the loss was reached",
         Status::GapReached => "until the gap was reached",

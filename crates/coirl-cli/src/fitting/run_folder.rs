@@ -11,7 +11,7 @@ use crate::output::{MANIFEST, UNFINISHED};
 use coirl::artifact::{read_fitted, read_text};
 use coirl::demos::{Split, Train, Validation};
 use coirl::learn::Problem;
-use coirl::methods::Fitted;
+use coirl::methods::{Entry, Fitted, method};
 use coirl::model::Cmdp;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -59,9 +59,22 @@ impl Source {
         Ok(Self { data, ..source })
     }
 
-    /// Reads the data and splits off what the run did not learn from.
+    /// Reads the data of a new run and splits off what it is not to learn from. An estimator that its method does not use is refused.
     pub(crate) fn open(&self) -> Result<SourceData, Failure> {
-        let mut data = self.data.read(self.seed)?;
+        if let Some(entry) = self.entry() {
+            self.data.check_estimator(entry.name, &(entry.method)())?;
+        }
+        self.open_again()
+    }
+
+    /// The method, by the name that was typed.
+    fn entry(&self) -> Option<&'static Entry> {
+        method(self.method.as_deref()?)
+    }
+
+    /// Reads the data of a run and splits off what it did not learn from.
+    fn open_again(&self) -> Result<SourceData, Failure> {
+        let mut data = self.data.read_for(self.seed, self.entry().is_some_and(Entry::is_interactive))?;
         let demonstrations = std::mem::take(&mut data.demonstrations);
         let mut left_out = 0.0;
         let (train, validation) = match self.validation {
@@ -184,7 +197,7 @@ impl Run {
 
     /// The demonstrations that were learned from; refused where they have changed since.
     pub(crate) fn data(&self) -> Result<SourceData, Failure> {
-        let opened = self.source("--model, --contexts and --feature-expectations or --trajectories")?.open()?;
+        let opened = self.source("--model, --contexts and --feature-expectations or --trajectories")?.open_again()?;
         let digest = Problem::new(&opened.data.model, &opened.train, &opened.data.estimator)?.digest();
         if digest != self.fitted.digest {
             let (then, now) = (&self.fitted.digest, &digest);

@@ -18,8 +18,11 @@ const QUANTITIES: [Quantity; 8] = [
     ("log-likelihood of an action", |record| record.log_likelihood),
     ("same action on validation, of admitted steps", |record| record.validation_accuracy),
     ("held-out loss", |record| record.score.and_then(|score| score.held_out_loss)),
-    ("value / expert's value", |record| record.score.map(|score| score.value_ratio)),
-    ("the same above random", |record| record.score.map(|score| score.relative_value)),
+    ("value above random / expert's", |record| {
+        record.score.map(|score| score.relative_value).filter(|share| share.is_finite())
+    }),
+    // Nothing where the expert's value is not positive.
+    ("value / expert's value", |record| record.score.map(|score| score.value_ratio).filter(|share| share.is_finite())),
 ];
 
 /// The curves of a run; nothing where there is nothing to draw.

@@ -6,6 +6,7 @@ use crate::mapping::RewardMapping;
 use crate::model::{Cmdp, Context, Dynamics, StateId};
 use crate::plan::{Policy, SoftPlanner, evaluate};
 use rayon::prelude::*;
+use std::borrow::Cow;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -171,8 +172,17 @@ pub(super) fn each(contexts: &[Context], policy: impl Fn(&Context) -> Result<Pol
     Ok(Acting::Following(contexts.par_iter().map(policy).collect::<Result<_>>()?))
 }
 
-/// The soft policy of a reward in a context.
-pub(super) fn soft_policy(model: &Cmdp, context: &Context, weights: &[f64], temperature: f64) -> Result<Policy> {
-    let mdp = model.mdp(context)?;
-    Ok(SoftPlanner::at(temperature).plan(&mdp, &mdp.reward(weights)?)?.policy)
+/// The soft policies of rewards in contexts, among known pairs.
+pub(super) fn soft_policies<'w>(
+    model: &Cmdp,
+    contexts: &[Context],
+    weights: impl Fn(&Context) -> Result<Cow<'w, [f64]>> + Send + Sync,
+    temperature: f64,
+) -> Result<Acting> {
+    let known = model.among_known()?;
+    each(contexts, |context| {
+        let mdp = known.as_ref().unwrap_or(model).mdp(context)?;
+        let policy = SoftPlanner::at(temperature).plan(&mdp, &mdp.reward(&weights(context)?)?)?.policy;
+        Ok(policy.over(mdp.pairs(), model.pairs()))
+    })
 }

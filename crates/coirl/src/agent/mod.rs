@@ -120,7 +120,7 @@ impl Agent {
     /// The mapping that the agent plans for, as later steps store it.
     pub fn planned_for(&self) -> Option<LearnedMapping> {
         match self {
-            Agent::Planned(mapping) => Some(mapping.clone().into()),
+            Agent::Planned(mapping) => Some(mapping.clone().learned()),
             Agent::Neural(mapping) => Some(mapping.clone().into()),
             _ => None,
         }

@@ -52,10 +52,11 @@ impl Predictions {
         let mut probabilities = Vec::with_capacity(n_visits * n_actions);
         let mut values: Vec<f64> = Vec::new();
         let planned = agent.plans_for();
+        let planner = ContextualPlanner::new(model);
         for (contexts, visits) in contexts.chunks(WAVE).zip(visits.chunks(WAVE)) {
             if let Some(mapping) = planned {
                 let weights = mapping.weights_of_all(contexts)?;
-                let plans = ContextualPlanner::new(model).values(&contexts.iter().collect::<Vec<_>>(), &weights)?;
+                let plans = planner.values(&contexts.iter().collect::<Vec<_>>(), &weights)?;
                 let k = model.n_features();
                 let rows = |i: usize| -> Result<Vec<f64>> {
                     let mdp = model.mdp(&contexts[i])?;
@@ -64,7 +65,7 @@ impl Predictions {
                     let mut rows = Vec::with_capacity(visits[i].len() * n_actions);
                     for state in visits[i] {
                         let mut row = vec![f64::NEG_INFINITY; n_actions];
-                        for pair in mdp.pairs().of_state(state.index()) {
+                        for pair in model.known_of_state(state.index()) {
                             let later = mdp.kernel().expect(pair, &plans[i].1);
                             row[mdp.pairs().action(pair).index()] = reward.at(state.index(), pair) + gamma * later;
                         }

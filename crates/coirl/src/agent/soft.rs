@@ -1,7 +1,7 @@
 //! Agents of maximum entropy: they act with the soft policy of a reward rather than with the best one.
 
 use super::KnownContexts;
-use super::behaviour::{Acting, ContextualPolicy, each, soft_policy};
+use super::behaviour::{Acting, ContextualPolicy, soft_policies};
 use crate::error::{Error, Result, check_finite};
 use crate::mapping::{LinearMapping, RewardMapping};
 use crate::model::{Cmdp, Context};
@@ -82,7 +82,7 @@ impl NearestWeights {
 
 impl ContextualPolicy for SoftMapping {
     fn acting(&self, model: &Cmdp, contexts: &[Context]) -> Result<Acting> {
-        each(contexts, |context| soft_policy(model, context, &self.mapping.weights(context)?, self.temperature))
+        soft_policies(model, contexts, |context| Ok(self.mapping.weights(context)?.into()), self.temperature)
     }
 
     fn reward(&self) -> Option<&dyn RewardMapping> {
@@ -93,7 +93,7 @@ impl ContextualPolicy for SoftMapping {
 impl ContextualPolicy for NearestWeights {
     fn acting(&self, model: &Cmdp, contexts: &[Context]) -> Result<Acting> {
         if let Some(temperature) = self.temperature {
-            return each(contexts, |context| soft_policy(model, context, self.weights(context)?, temperature));
+            return soft_policies(model, contexts, |context| Ok(self.weights(context)?.into()), temperature);
         }
         let rows: Vec<&[f64]> = contexts.iter().map(|context| self.weights(context)).collect::<Result<_>>()?;
         Ok(Acting::Planning(vec![(1.0, rows.concat())]))

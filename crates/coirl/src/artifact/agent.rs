@@ -15,8 +15,13 @@ use std::borrow::Cow;
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum AgentHeader {
-    /// `mapping`, F64 `[d, k]`.
-    Planned { dimension: usize, n_features: usize },
+    /// `mapping`, F64 `[d, k]`, and `intercept`, F64 `[k]`, where the mapping has one.
+    Planned {
+        dimension: usize,
+        n_features: usize,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        intercept: bool,
+    },
     /// `input_shift` and `input_scale`, F64 `[d]`, `parameters`, F32 `[n]`, layer by layer (weights row by row, shifts, and scales where
     /// batches are normalised), and `statistics`, F32 `[m]`, running means and variances of normalised layers.
     Neural { architecture: Architecture },
@@ -55,7 +60,7 @@ impl AgentHeader {
     pub(super) fn shape(&self) -> (Option<usize>, Option<usize>) {
         match *self {
             AgentHeader::Neural { ref architecture } => (Some(architecture.inputs), Some(architecture.outputs)),
-            AgentHeader::Planned { dimension, n_features }
+            AgentHeader::Planned { dimension, n_features, .. }
             | AgentHeader::Mixed { dimension, n_features, .. }
             | AgentHeader::Soft { dimension, n_features, .. }
             | AgentHeader::Nearest { dimension, n_features, .. } => (Some(dimension), Some(n_features)),
@@ -72,8 +77,9 @@ pub(super) fn to_tensors(agent: &Agent) -> Result<(AgentHeader, Vec<Tensor<'_>>)
     Ok(match agent {
         Agent::Planned(mapping) => {
             let (dimension, n_features) = (mapping.dimension(), mapping.n_features());
-            let tensors = vec![numbers("mapping", &[dimension, n_features], mapping.values())];
-            (AgentHeader::Planned { dimension, n_features }, tensors)
+            let mut tensors = vec![numbers("mapping", &[dimension, n_features], mapping.values())];
+            tensors.extend(mapping.intercept().map(|own| numbers("intercept", &[n_features], own)));
+            (AgentHeader::Planned { dimension, n_features, intercept: mapping.intercept().is_some() }, tensors)
         }
         Agent::Neural(mapping) => {
             let network = mapping.network();
@@ -183,9 +189,13 @@ fn network(architecture: &Architecture, tensors: &mut TensorFile) -> Result<Netw
 /// The agent of a file.
 pub(super) fn from_tensors(header: &AgentHeader, tensors: &mut TensorFile) -> Result<Agent> {
     match *header {
-        AgentHeader::Planned { dimension, n_features } => {
+        AgentHeader::Planned { dimension, n_features, intercept } => {
             let values = tensors.matrix("mapping", dimension)?;
-            Ok(Agent::Planned(LinearMapping::new(dimension, n_features, values)?))
+            let mut mapping = LinearMapping::new(dimension, n_features, values)?;
+            if intercept {
+                mapping = mapping.with_intercept(tensors.tensor("intercept", &[n_features])?)?;
+            }
+            Ok(Agent::Planned(mapping))
         }
         AgentHeader::Neural { ref architecture } => {
             Ok(Agent::Neural(NeuralMapping::new(network(architecture, tensors)?)))

@@ -99,16 +99,22 @@ pub(super) fn term(
     weights: &[f64],
     temperature: f64,
 ) -> Result<Term> {
-    let mdp = problem.mdp(index)?;
+    let (model, own) = (problem.model(), problem.planner().planned_model()?);
+    let mdp = problem.data().origin(index).of(own.mdp(problem.context(index))?)?;
     let plan = SoftPlanner::at(temperature).plan(&mdp, &mdp.reward(weights)?)?;
     problem.planner().count_plans(1);
     let log_probabilities = plan.log_probabilities(0).unwrap_or_default();
+    // What is not known has no probability, and says nothing.
+    let log_of = |pair: usize| {
+        let (state, action) = (model.pairs().state(pair).index(), model.pairs().action(pair).index());
+        own.pairs().find(state, action).map(|pair| log_probabilities[pair])
+    };
     Ok(Term {
         value: plan.value - dot(weights, problem.data().expectations(index)?),
         feature_expectations: evaluate::feature_expectations(&mdp, &plan.policy)?,
         fit: ActionFit {
-            log_likelihood: actions.sum(index, |pair| log_probabilities[pair]),
-            agreement: actions.sum(index, |pair| log_probabilities[pair].exp()),
+            log_likelihood: actions.sum(index, |pair| log_of(pair).unwrap_or(0.0)),
+            agreement: actions.sum(index, |pair| log_of(pair).map_or(0.0, f64::exp)),
         },
     })
 }

@@ -6,14 +6,16 @@ use crate::error::{Result, check_length};
 use crate::model::{Cmdp, Context, Dynamics};
 use crate::plan::{ManyOptions, PlannedReward, Policy, PolicyMemory, evaluate};
 use rayon::prelude::*;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// Exact plans for rewards in contexts, by a [`Backend`]. Where one kernel serves all contexts, policies met before are tried first;
+/// Exact plans for rewards in contexts among the known pairs of a model, by a [`Backend`]. Where one kernel serves all contexts, policies met before are tried first;
 /// the results are those of planning afresh. Counts what it does.
 pub struct ContextualPlanner<'a> {
     model: &'a Cmdp,
+    /// The model among its known pairs, where some are not known; made when first planned for.
+    known: OnceLock<Option<Cmdp>>,
     backend: Box<dyn Backend>,
     /// None where every plan is to cost what it costs.
     memory: Option<PolicyMemory>,
@@ -41,7 +43,8 @@ impl<'a> ContextualPlanner<'a> {
     /// Plans with another back end.
     pub fn with_backend(model: &'a Cmdp, backend: Box<dyn Backend>) -> Self {
         let (plans, backups, nanoseconds) = Default::default();
-        Self { model, backend, memory: Some(PolicyMemory::default()), plans, backups, nanoseconds }
+        let (known, memory) = (OnceLock::new(), Some(PolicyMemory::default()));
+        Self { model, known, backend, memory, plans, backups, nanoseconds }
     }
 
     /// Plans from scratch each time: nothing changes but the cost, which then does not depend on what was planned before.
@@ -52,6 +55,15 @@ impl<'a> ContextualPlanner<'a> {
     /// The model.
     pub fn model(&self) -> &'a Cmdp {
         self.model
+    }
+
+    /// The model that is planned in: what nobody takes, no plan takes.
+    pub fn planned_model(&self) -> Result<&Cmdp> {
+        if let Some(known) = self.known.get() {
+            return Ok(known.as_ref().unwrap_or(self.model));
+        }
+        let known = self.model.among_known()?;
+        Ok(self.known.get_or_init(|| known).as_ref().unwrap_or(self.model))
     }
 
     /// Number of plans made so far.
@@ -93,8 +105,9 @@ impl<'a> ContextualPlanner<'a> {
         }
         let (began, k) = (Instant::now(), self.model.n_features());
         check_length("weights", contexts.len() * k, weights.len())?;
-        let remembering = match (self.model.dynamics(), &self.memory) {
-            (Dynamics::Shared(_), Some(memory)) => Some((memory, self.model.shared_mdp()?)),
+        let model = self.planned_model()?;
+        let remembering = match (model.dynamics(), &self.memory) {
+            (Dynamics::Shared(_), Some(memory)) => Some((memory, model.shared_mdp()?)),
             _ => None,
         };
         let recall = |w: &[f64]| match &remembering {
@@ -106,7 +119,7 @@ impl<'a> ContextualPlanner<'a> {
         let missing: Vec<usize> = (0..found.len()).filter(|&i| found[i].is_none()).collect();
         let new_contexts: Vec<&Context> = missing.iter().map(|&i| contexts[i]).collect();
         let new_weights: Vec<f64> = missing.iter().flat_map(|&i| &weights[i * k..(i + 1) * k]).copied().collect();
-        let plans = self.backend.plan(self.model, &new_contexts, &new_weights, ManyOptions::default())?;
+        let plans = self.backend.plan(model, &new_contexts, &new_weights, ManyOptions::default())?;
         check_length("plans of the back end", missing.len(), plans.len())?;
         self.note(&plans, contexts.len(), began);
         for (&i, PlannedReward { policy, feature_expectations, .. }) in missing.iter().zip(plans) {
@@ -153,7 +166,7 @@ impl<'a> ContextualPlanner<'a> {
     /// Optimal policies with the values of all states. Nothing is remembered.
     pub fn values(&self, contexts: &[&Context], weights: &[f64]) -> Result<Vec<(Policy, Vec<f64>)>> {
         let (began, wanted) = (Instant::now(), ManyOptions { feature_expectations: false, values: true });
-        let plans = self.backend.plan(self.model, contexts, weights, wanted)?;
+        let plans = self.backend.plan(self.planned_model()?, contexts, weights, wanted)?;
         check_length("plans of the back end", contexts.len(), plans.len())?;
         self.note(&plans, contexts.len(), began);
         Ok(plans.into_iter().map(|plan| (plan.policy, plan.values.unwrap_or_default())).collect())

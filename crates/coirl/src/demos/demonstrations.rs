@@ -26,8 +26,10 @@ pub struct Demonstrations {
     trajectories: Vec<Vec<Trajectory>>,
     actions: DemonstratedActions,
     exact: bool,
-    bias_bound: f64,
-    estimator_chosen: bool,
+    /// Of every demonstration, the most that an estimated feature expectation may be off on average.
+    bias_bounds: Vec<f64>,
+    /// How feature expectations were read off trajectories, where that was chosen.
+    estimator: Option<Estimator>,
 }
 
 impl Demonstrations {
@@ -49,8 +51,8 @@ impl Demonstrations {
         data.trajectories = demonstrations.iter().map(trajectories_of).collect();
         data.actions = DemonstratedActions::count(model.pairs(), &data.trajectories)?;
         data.exact = estimated.iter().all(|e| e.standard_error.as_ref().is_some_and(|s| s.iter().all(|&x| x == 0.0)));
-        data.bias_bound = estimated.iter().map(|e| e.bias_bound).fold(0.0, f64::max);
-        data.estimator_chosen = estimator.is_some();
+        data.bias_bounds = estimated.iter().map(|e| e.bias_bound).collect();
+        data.estimator = estimator.cloned();
         (data.expectations, data.signed_starts) =
             estimated.into_iter().map(|e| (e.feature_expectations, e.signed_start)).unzip();
         Ok(data)
@@ -72,8 +74,8 @@ impl Demonstrations {
             trajectories: vec![Vec::new(); n],
             actions: DemonstratedActions::none(n),
             exact: true,
-            bias_bound: 0.0,
-            estimator_chosen: false,
+            bias_bounds: vec![0.0; n],
+            estimator: None,
         })
     }
 
@@ -97,8 +99,9 @@ impl Demonstrations {
         selected.origins = of(&self.origins, indices);
         selected.signed_starts = of(&self.signed_starts, indices);
         selected.trajectories = of(&self.trajectories, indices);
-        (selected.exact, selected.bias_bound) = (self.exact, self.bias_bound);
-        selected.estimator_chosen = self.estimator_chosen;
+        selected.exact = self.exact;
+        selected.bias_bounds = of(&self.bias_bounds, indices);
+        selected.estimator.clone_from(&self.estimator);
         selected.actions = self.actions.select(indices);
         if self.has_expectations() {
             selected.expectations = of(&self.expectations, indices);
@@ -188,7 +191,12 @@ impl Demonstrations {
     /// Whether single actions are known of every demonstration and no estimator of feature expectations was chosen: then actions are what
     /// is best learned from.
     pub fn prefer_actions(&self) -> bool {
-        !self.estimator_chosen && self.trajectories.iter().all(|own| !own.is_empty())
+        self.estimator.is_none() && self.trajectories.iter().all(|own| !own.is_empty())
+    }
+
+    /// Whether an estimator of feature expectations was chosen, rather than left to the default.
+    pub fn estimator_chosen(&self) -> bool {
+        self.estimator.is_some()
     }
 
     /// Whether every demonstration is exact, so that the lemmas hold.
@@ -196,9 +204,19 @@ impl Demonstrations {
         self.exact
     }
 
+    /// How feature expectations are read off trajectories, where that was chosen.
+    pub fn estimator(&self) -> Option<&Estimator> {
+        self.estimator.as_ref()
+    }
+
     /// A bound on the bias of every estimated feature expectation.
     pub fn bias_bound(&self) -> f64 {
-        self.bias_bound
+        self.bias_bounds.iter().copied().fold(0.0, f64::max)
+    }
+
+    /// A bound on the bias of the feature expectations of each demonstration: of given ones, zero.
+    pub fn bias_bounds(&self) -> &[f64] {
+        &self.bias_bounds
     }
 
     /// Adds `scale · c ⊙ (μ − μ*)`, c being what the mapping is given, μ the agent's and μ* the expert's.
@@ -228,11 +246,25 @@ impl Demonstrations {
         }
     }
 
-    /// max |φ| · max ‖c‖∞ · horizon: a bound on every |entry of c ⊙ μ|. The paper's 1/(1 − γ) for features in [0, 1] and
-    /// contexts on the simplex.
+    /// max |φ| · max ‖c‖∞ · horizon over the contexts at hand: a bound on every |entry of c ⊙ μ|. At most the paper's 1/(1 − γ) for
+    /// features in [0, 1] and contexts on the simplex.
     pub fn entry_bound(&self, model: &Cmdp) -> Result<f64> {
         let size = |c: &Context| c.values().iter().fold(0.0, |most: f64, x| most.max(x.abs()));
         Ok(model.features().max_abs() * self.largest_input(size) * self.horizon(model)?)
+    }
+
+    /// max |φ| · sup ‖c‖∞ · horizon over the contexts that the model declares: a bound on every |entry of c ⊙ μ| that is known before any
+    /// context is seen. One on the simplex, the largest bound of a box; of contexts that can be any vector only those at hand are known,
+    /// and it is [`entry_bound`](Self::entry_bound).
+    pub fn declared_entry_bound(&self, model: &Cmdp) -> Result<f64> {
+        let largest = match (&self.constant, model.context_space()) {
+            (None, ContextSpace::Simplex { .. }) => 1.0,
+            (None, ContextSpace::Box { lower, upper }) => {
+                lower.iter().chain(upper).fold(0.0, |most: f64, bound| most.max(bound.abs()))
+            }
+            (Some(_), _) | (None, ContextSpace::Any) => return self.entry_bound(model),
+        };
+        Ok(model.features().max_abs() * largest * self.horizon(model)?)
     }
 
     /// max |φ| · k · max ‖c‖₁ · horizon: a bound on ‖c ⊙ μ‖₁. The paper's k/(1 − γ).

@@ -93,7 +93,9 @@ impl<'a> Contributions<'a> {
         let whole = Self::undivided(model, mapping, context)?;
         let (k, c) = (mapping.n_features(), context.values());
         let term = |(i, row): (usize, &[f64])| row.iter().map(|w| c[i] * w).collect::<Vec<_>>();
-        let values = mapping.values().chunks_exact(k).enumerate().flat_map(term).collect();
+        let mut values: Vec<f64> = mapping.values().chunks_exact(k).enumerate().flat_map(term).collect();
+        // What everybody has is a field of its own.
+        values.extend(mapping.intercept().unwrap_or_default());
         Ok(Self { weights: Terms { n_features: k, values }, ..whole })
     }
 

@@ -8,8 +8,8 @@
 //! | transitions | a step with probability zero, a state that no policy reaches | warning |
 //! | expectations | exact μ* outside what any policy can reach | error |
 //! | | estimated μ* outside by more than three standard errors and the bias | warning |
-//! | repeats | the same demonstration twice; the same context with different behaviour | warning |
-//! | least loss | no mapping explains them; they are hardly better than chance | warning |
+//! | repeats | the same demonstration twice; the same context with different behaviour, in one demonstration or in two | warning |
+//! | least loss | no mapping that was looked at explains them; they are hardly better than chance; paths are short for the discount | warning |
 //!
 //! Cost: 2k plans per kernel for the expectations, and a plan per demonstration and step for the least loss.
 
@@ -59,7 +59,7 @@ pub struct Check {
     pub support: Support,
     /// What any policy can reach; nothing where the demonstrations cannot be fitted.
     pub bounds: Option<Bounds>,
-    /// The smallest loss any mapping can reach, where it was asked for.
+    /// The smallest loss that a mapping can reach, where it was asked for.
     pub least_loss: Option<LeastLoss>,
 }
 
@@ -142,8 +142,14 @@ pub enum Finding {
     Duplicate { first: usize, second: usize },
     /// The same context as an earlier demonstration and another behaviour: in a state, or in the feature expectations.
     Contradiction { first: usize, second: usize, state: Option<StateId> },
-    /// No mapping explains the demonstrations: the least loss is at least `lower_bound` of the experts' gain over chance.
-    Unexplained { lower_bound: f64, reached: f64 },
+    /// One demonstration takes different actions in the same state: by choice among equals, by lapses, or for a reason that the model
+    /// does not have.
+    Undecided { demonstration: usize, state: StateId },
+    /// No mapping explains the demonstrations of those under which the experts gain at least 1/`radius` of what they could under a mapping of
+    /// that length: the least loss there is at least `lower_bound` of their gain over chance, what lies beyond the ends of paths allowed for.
+    Unexplained { lower_bound: f64, reached: f64, radius: f64 },
+    /// The paths are short for the discount: what lies beyond their ends can be worth `unseen` times what the experts are seen to gain over chance.
+    PathsTooShort { unseen: f64 },
     /// The experts' gain over chance is zero, or within its own noise of zero.
     NoAdvantage { advantage: f64, noise: f64 },
 }
@@ -172,8 +178,10 @@ impl Finding {
                 Topic::Support
             }
             Finding::OutOfBounds { .. } => Topic::Expectations,
-            Finding::Duplicate { .. } | Finding::Contradiction { .. } => Topic::Repeats,
-            Finding::Unexplained { .. } | Finding::NoAdvantage { .. } => Topic::LeastLoss,
+            Finding::Duplicate { .. } | Finding::Contradiction { .. } | Finding::Undecided { .. } => Topic::Repeats,
+            Finding::Unexplained { .. } | Finding::NoAdvantage { .. } | Finding::PathsTooShort { .. } => {
+                Topic::LeastLoss
+            }
         }
     }
 
@@ -237,13 +245,25 @@ impl fmt::Display for Finding {
             Finding::Contradiction { first, second, state: None } => {
                 write!(f, "demonstrations {first} and {second} have the same context and different expectations")
             }
-            Finding::Unexplained { lower_bound, reached } => write!(
+            Finding::Undecided { demonstration, state } => {
+                write!(f, "demonstration {demonstration} takes different actions in state {}", state.0)
+            }
+            Finding::Unexplained { lower_bound, reached, radius } => write!(
                 f,
-                "no mapping explains the experts: they miss at least {:.1} % (best found {:.1} %) of what they gain over \
-                 chance",
+                "no mapping explains the experts, of those under which they gain at least {:.0} % of what they could under a \
+                 mapping of that length: they miss at least {:.1} % (best found {:.1} %) of what they gain over chance",
+                100.0 / radius,
                 100.0 * lower_bound,
                 100.0 * reached
             ),
+            Finding::PathsTooShort { unseen } => {
+                f.write_str("the paths are short for the discount: what lies beyond their ends can be worth ")?;
+                match unseen.is_finite() {
+                    true => write!(f, "{unseen:.1} times ")?,
+                    false => f.write_str("any multiple of ")?,
+                }
+                f.write_str("what the experts are seen to gain over chance, so that nothing is certain about the loss of a mapping")
+            }
             Finding::NoAdvantage { advantage, noise } => write!(
                 f,
                 "the experts' advantage over chance, {advantage:.3e}, is within its noise of zero ({noise:.3e})"
@@ -317,8 +337,11 @@ pub fn check(
         if least.is_noise() {
             findings.push(Finding::NoAdvantage { advantage: least.advantage, noise: least.advantage_noise });
         }
-        if least.lower_bound > settings.unexplained {
-            findings.push(Finding::Unexplained { lower_bound: least.lower_bound, reached: least.reached });
+        let (lower_bound, &LeastLoss { reached, radius, unseen, .. }) = (least.lower_bound_with_unseen(), least);
+        if least.paths_are_short() {
+            findings.push(Finding::PathsTooShort { unseen });
+        } else if lower_bound > settings.unexplained {
+            findings.push(Finding::Unexplained { lower_bound, reached, radius });
         }
     }
     Ok(Check { findings, support, bounds: Some(bounds), least_loss })

@@ -19,6 +19,10 @@
 //! rounds ran out; `converged` says so. From exact demonstrations of an optimal expert the interval holds the expert's own
 //! entry, as long as the expert's mapping is within `radius`.
 //!
+//! Paths end, and what lies beyond their ends may change losses and gains. The slack grows by as much as that can be worth under the fitted
+//! mapping; where it can be worth more than half of what the experts are seen to gain, the paths are too short for the discount, and no entry
+//! is determined.
+//!
 //! Some of W is out of sight however many demonstrations there are: the loss does not change along directions that no policy
 //! changes, or that the contexts do not span. Their number is `null_dimension`.
 //!
@@ -29,6 +33,7 @@ use super::least_loss::LeastLoss;
 use super::progress::{Listener, tell};
 use super::span::Span;
 use super::support::never_shown;
+use super::tail::{SHORT, unseen_share};
 use crate::error::{Error, Result, check_length};
 use crate::learn::{Advantage, Problem};
 use crate::mapping::LinearMapping;
@@ -43,7 +48,7 @@ use std::ops::ControlFlow;
 pub struct DeterminationSettings {
     /// Largest ‖W‖₂ looked at, in units of the fitted mapping's at equal gain over chance.
     pub radius: f64,
-    /// Loss that counts as explained, as a share of what the experts gain over chance; where nothing is said, the least that
+    /// Loss that counts as explained, as a share of what the experts gain over chance; by default the least that
     /// any mapping reaches and, for estimated demonstrations, two standard errors of the mean loss at least.
     pub slack: Option<f64>,
     /// A bound has converged when the mapping that reaches it has no more loss than the slack and this share.
@@ -98,8 +103,11 @@ pub struct Determination {
     pub null_dimension: Option<usize>,
     /// Whether every start and kernel was looked at for that; otherwise the dimension is at most so much.
     pub null_dimension_exact: bool,
-    /// Loss that counted as explained, as a share of what the experts gain over chance.
+    /// Loss that counted as explained, as a share of what the experts gain over chance; `unseen` is part of it.
     pub slack: f64,
+    /// The most that what lies beyond the ends of the paths can be worth under the fitted mapping, as a share of what the experts are seen to gain
+    /// over chance; zero where demonstrations are exact, or nothing follows them.
+    pub unseen: f64,
     /// The fitted mapping's own loss, in the same unit: above `slack` it lies outside the set.
     pub fitted_loss: f64,
     /// Whether every interval is as narrow as the set.
@@ -153,6 +161,8 @@ pub enum Reason {
     FeaturesDependent(Vec<usize>),
     /// No expert ever meets the feature, though others could: only one side is known.
     FeatureNeverShown,
+    /// The paths are short for the discount: what lies beyond their ends can outweigh what they show.
+    PathsTooShort,
     /// The demonstrations leave too much room.
     Loose,
 }
@@ -189,20 +199,30 @@ pub fn determine(
         let reason = "expected a number above 1, the length of the fitted mapping";
         return Err(Error::InvalidSetting { name: "radius", value: settings.radius.to_string(), reason });
     }
+    let unseen = unseen_share(problem, &unit, gained)?;
+    let too_short = unseen > SHORT;
     let slack = match settings.slack {
         Some(share) => share,
+        // What is not looked for needs no slack.
+        None if too_short => 0.0,
         None => slack_of(problem, settings)?,
     };
+    let slack = slack + unseen * (1.0 + slack);
     let span = Span::of(problem)?;
     let mut set = FeasibleSet::new(&advantage.mean, gained, settings.radius);
     let mut search = Search { problem, limit: slack * gained, tolerance: settings.tolerance * gained, plans: 0 };
     let ends =
         |&entry: &usize| [1.0, -1.0].map(|sign| End { entry, sign, bound: set.allowed(entry, sign), converged: false });
     let mut ends: Vec<End> = chosen_entries(&unit, settings.max_entries).iter().flat_map(ends).collect();
-    search.add_cuts(&[unit.clone(), advantage.mean.clone()], &mut set)?;
-    let rounds = search.bring_in(&mut ends, &mut set, settings, listener)?;
+    let rounds = if too_short {
+        0
+    } else {
+        search.add_cuts(&[unit.clone(), advantage.mean.clone()], &mut set)?;
+        search.bring_in(&mut ends, &mut set, settings, listener)?
+    };
     let rounding = SAME * problem.model().features().max_abs() * problem.horizon()?;
-    let judge = Judge { problem, span: span.as_ref(), unit: &unit, never_shown: never_shown(problem, rounding)? };
+    let never_shown = never_shown(problem, rounding)?;
+    let judge = Judge { problem, span: span.as_ref(), unit: &unit, never_shown, too_short };
     let mut entries: Vec<Entry> = ends.chunks_exact(2).filter_map(|pair| judge.entry(pair, &set)).collect();
     entries.sort_by_key(|entry| (entry.field, entry.feature));
     Ok(Determination {
@@ -211,6 +231,7 @@ pub fn determine(
         null_dimension: judge.span.map(|span| n - span.parameters.len()),
         null_dimension_exact: judge.span.is_some_and(|span| span.complete),
         slack,
+        unseen,
         fitted_loss: problem.loss(&unit, &problem.data().all())?.value / gained,
         converged: entries.iter().all(|entry| entry.converged),
         plans: search.plans,
@@ -226,6 +247,8 @@ struct Judge<'a, 'p> {
     /// The fitted mapping, of length one.
     unit: &'a [f64],
     never_shown: Vec<bool>,
+    /// Whether paths are too short for the discount to determine anything.
+    too_short: bool,
 }
 
 impl Judge<'_, '_> {
@@ -239,7 +262,7 @@ impl Judge<'_, '_> {
         let free = self.span.is_some_and(|span| span.complete && span.parameters.share_outside(index) > FREE);
         let one_sign = interval.lower > 0.0 || interval.upper < 0.0;
         let negligible = interval.lower.abs().max(interval.upper.abs()) <= NEGLIGIBLE * norm_inf(self.unit);
-        let determined = !free && (negligible || (one_sign && interval.width() <= WIDE));
+        let determined = !free && !self.too_short && (negligible || (one_sign && interval.width() <= WIDE));
         Some(Entry {
             field,
             feature,
@@ -248,8 +271,16 @@ impl Judge<'_, '_> {
             allowed,
             converged: above.converged && below.converged,
             determined,
-            reason: (!determined).then(|| reason(self.problem, self.span, field, feature, &self.never_shown)),
+            reason: (!determined).then(|| self.reason(field, feature)),
         })
+    }
+
+    /// Why an entry is not determined: what no demonstration could change before what longer paths would.
+    fn reason(&self, field: usize, feature: usize) -> Reason {
+        match reason(self.problem, self.span, field, feature, &self.never_shown) {
+            Reason::FeatureNeverShown | Reason::Loose if self.too_short => Reason::PathsTooShort,
+            other => other,
+        }
     }
 }
 

@@ -24,6 +24,7 @@ mod progress;
 mod repeats;
 mod span;
 mod support;
+mod tail;
 
 pub use crate::resampling::Interval;
 pub use bootstrap::{Bootstrap, BootstrapSettings, bootstrap};

@@ -10,7 +10,7 @@ use crate::demos::{Demonstration, Evidence, Origin};
 use crate::model::{ActionId, StateId};
 use std::collections::HashMap;
 
-/// Every demonstration that repeats or contradicts an earlier one, once.
+/// Every demonstration that repeats or contradicts an earlier one, or itself, once.
 pub(super) fn repeats(demonstrations: &[Demonstration], near: f64, same: f64) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut repeated = vec![false; demonstrations.len()];
@@ -33,12 +33,18 @@ pub(super) fn repeats(demonstrations: &[Demonstration], near: f64, same: f64) ->
             }
         }
         let steps = paths(demonstration).into_iter().flatten().flat_map(|path| path.states.iter().zip(&path.actions));
+        let mut with_itself = None;
         let conflict = steps.into_iter().find_map(|(&state, &action)| {
             let (first, other) = *actions.entry((group[i], state)).or_insert((i, action));
-            (other != action).then_some((first, state))
+            if first == i && other != action {
+                with_itself.get_or_insert(state);
+            }
+            (first != i && other != action).then_some((first, state))
         });
         if let Some((first, state)) = conflict {
             findings.push(Finding::Contradiction { first, second: i, state: Some(state) });
+        } else if let Some(state) = with_itself {
+            findings.push(Finding::Undecided { demonstration: i, state });
         }
     }
     findings

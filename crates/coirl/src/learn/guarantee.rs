@@ -214,6 +214,13 @@ impl fmt::Display for Guarantee {
                 self.get("cuts")
             ),
             "cuts" => self.write_cuts(f),
+            "likelihood" => {
+                let gradient = self.get("gradient");
+                write!(
+                    f,
+                    "the largest slope of the likelihood is {gradient:.1e} per decision; nothing bounds what planning loses"
+                )
+            }
             "dual" => {
                 let gap = self.get("dual_gap");
                 write!(f, "the dual is within {gap:.1e} of its least value; no bound on the loss of planning")

@@ -3,9 +3,10 @@
 //! The loop of [`run`](super::run) brings everything else to every learner: checkpoints, exact resume, records, stop rules, early
 //! stopping and scores. `descent.rs` is the one to read first; `examples/own_learner.rs` is one from outside.
 
+use super::choice::Explained;
 use super::guarantee::{GameValue, Guarantee};
 use super::problem::Problem;
-use super::record::Record;
+use super::record::{Record, Status};
 use crate::agent::Agent;
 use crate::error::{Error, Result};
 use crate::optim::Time;
@@ -109,6 +110,16 @@ pub trait Learner: Sync {
     /// Between what and what the value of the game lies, for methods that play one.
     fn game(&self, _state: &Self::State) -> Option<GameValue> {
         None
+    }
+
+    /// Why the run ended, where the learner itself ended it.
+    fn end_status(&self, _state: &Self::State) -> Status {
+        Status::Finished
+    }
+
+    /// How well demonstrated choices are explained, for methods that model them.
+    fn explained(&self, _state: &Self::State, _problem: &Problem<'_>) -> Result<Option<Explained>> {
+        Ok(None)
     }
 
     /// A theorem's bound for this run, and what it says; by default nothing is claimed.

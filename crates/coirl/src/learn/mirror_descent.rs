@@ -6,7 +6,9 @@
 //! | sphere | ‖W‖₂ = 1, not convex | – | (W − αg) / ‖W − αg‖₂ | – | – |
 //! | simplex | Δ_{dk−1} | Σ W log W | W·exp(−αg) / ‖·‖₁ | log dk from the uniform start | 2M |
 //!
-//! M bounds every entry of c ⊙ μ: 1/(1 − γ) for features in [0, 1]. The theory's step is α_t = (D/L)·√(2σ/t) with the D² = 1
+//! M bounds every entry of c ⊙ μ in every context that the model declares: 1/(1 − γ) for features in [0, 1] and contexts on the simplex, max
+//! |bound| as much in a box. A step must not depend on contexts that come after it; only where contexts can be any vector it is taken
+//! from the demonstrations given. The theory's step is α_t = (D/L)·√(2σ/t) with the D² = 1
 //! that the paper prints for the ball (its maximum is 2). Theorem 1 bounds Loss of the average of W₁ … W_T, less the least
 //! loss, by D·L·√(2/(σT)) for the constant step (D/L)·√(2σ/T); for steps that decrease, what can be proved is
 //! (D²/α_T + L²/(2σ)·Σα_t)/T, and both are printed only where the subgradients are exact and of the full loss.
@@ -19,7 +21,7 @@ use super::problem::Problem;
 use crate::error::{Error, Result, check_positive};
 use crate::mapping::LinearMapping;
 use crate::objective::{Loss, Objective};
-use crate::optim::{MirrorMap, MirrorStep, Set, StepLength, Time};
+use crate::optim::{MirrorMap, MirrorStep, Set, StepLength, Time, normalise};
 
 /// Norm, ψ and set.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -101,7 +103,7 @@ pub(super) fn one() -> f64 {
 impl MirrorDescent {
     /// (D of the printed step, L) of the geometry; σ is 1 for both.
     fn constants(&self, problem: &Problem<'_>) -> Result<(f64, f64)> {
-        let (n, entry) = (problem.n_parameters() as f64, problem.entry_bound()?);
+        let (n, entry) = (problem.n_parameters() as f64, problem.declared_entry_bound()?);
         Ok(match self.geometry {
             Geometry::Ball | Geometry::Sphere => (1.0, 2.0 * n.sqrt() * entry),
             Geometry::Simplex => (n.ln().sqrt(), 2.0 * entry),
@@ -144,6 +146,11 @@ impl Descent for MirrorDescent {
         }
         let n = problem.n_parameters();
         let mut first = match (from.initial, self.geometry) {
+            (Some(given), Geometry::Sphere) => {
+                let mut given = given.to_vec();
+                normalise(&mut given);
+                given
+            }
             (Some(given), _) => given.to_vec(),
             (None, Geometry::Simplex) => vec![1.0 / n as f64; n],
             (None, Geometry::Ball | Geometry::Sphere) => vec![1.0 / (n as f64).sqrt(); n],

@@ -8,6 +8,7 @@
 //! as those of the full loss do, it goes on in long ones. D is the diameter of the set, √2 for the ball and √log dk for the simplex.
 //! What is returned is the mean of the iterates. Cost of a step: that of mirror descent, one plan per demonstration of its batch.
 
+use super::adaptive::rounding_of_gradients;
 use super::batch::Batch;
 use super::descent::{Averaging, Descent};
 use super::learner::Start;
@@ -16,7 +17,7 @@ use super::problem::Problem;
 use crate::error::{Result, check_positive};
 use crate::mapping::LinearMapping;
 use crate::objective::{Objective, ObjectiveChoice};
-use crate::optim::{MirrorMap, MirrorState, MirrorStep, Set, StepLength, StepRule, Time, dot};
+use crate::optim::{MirrorMap, MirrorState, MirrorStep, Set, StepLength, StepRule, Time, dot, drop_negligible};
 
 /// Settings of optimistic mirror descent.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -47,6 +48,8 @@ pub struct OptimisticStep {
     map: MirrorMap,
     /// η D.
     scale: f64,
+    /// Gradients no longer than this count as zero: a first surprise of rounding error would be followed as far as any other.
+    negligible: f64,
 }
 
 /// What is remembered between two steps.
@@ -74,6 +77,7 @@ impl StepRule<f64> for OptimisticStep {
     }
 
     fn step(&self, state: &mut OptimisticState, point: &mut [f64], gradient: &mut [f64], time: Time) -> Result<f64> {
+        drop_negligible(gradient, self.negligible);
         let change: Vec<f64> = gradient.iter().zip(&state.previous).map(|(now, before)| now - before).collect();
         state.previous.copy_from_slice(gradient);
         state.surprise += dot(&change, &change);
@@ -106,7 +110,8 @@ impl Descent for OptimisticMirrorDescent {
             Geometry::Sphere => (MirrorMap::Euclidean(Set::Sphere), 2.0_f64.sqrt()),
             Geometry::Simplex => (MirrorMap::Entropy, (problem.n_parameters() as f64).ln().sqrt()),
         };
-        Ok(OptimisticStep { map, scale: self.step_multiplier * diameter })
+        let negligible = rounding_of_gradients(problem, self.objective)?;
+        Ok(OptimisticStep { map, scale: self.step_multiplier * diameter, negligible })
     }
 
     fn batch(&self) -> Batch {
@@ -133,7 +138,7 @@ mod tests {
     /// Without constraints and with gradients that never change, W_{t+1} = W₁ − α (t + 1) g: the sum so far, and the one foreseen.
     #[test]
     fn constant_gradients_are_foreseen() {
-        let rule = OptimisticStep { map: MirrorMap::Euclidean(Set::Everywhere), scale: 5.0 };
+        let rule = OptimisticStep { map: MirrorMap::Euclidean(Set::Everywhere), scale: 5.0, negligible: 0.0 };
         let mut point = [1.0, 2.0];
         let mut state = rule.start(&point);
         for t in 1..=4_u64 {

@@ -17,6 +17,7 @@ use crate::mapping::{LinearMapping, ParametricMapping};
 use crate::model::digest::sha256;
 use crate::model::{Cmdp, Context, Mdp, StateId};
 use crate::objective::{Loss, Objective};
+use std::sync::OnceLock;
 
 /// Feature expectations closer than this are the same for a recorded expert.
 const RECORDED_TOLERANCE: f64 = 1e-9;
@@ -26,6 +27,10 @@ pub struct Problem<'a> {
     data: Demonstrations,
     planner: ContextualPlanner<'a>,
     expert: Option<&'a dyn Expert>,
+    /// What is asked for at every step and costs a look at all demonstrations.
+    horizon: OnceLock<f64>,
+    entry_bound: OnceLock<f64>,
+    declared_entry_bound: OnceLock<f64>,
 }
 
 /// The loss of a linear mapping on some demonstrations.
@@ -71,7 +76,9 @@ impl<'a> Problem<'a> {
 
     /// From data that were read before.
     pub fn over(model: &'a Cmdp, data: Demonstrations) -> Self {
-        Self { data, planner: ContextualPlanner::new(model), expert: None }
+        let planner = ContextualPlanner::new(model);
+        let [horizon, entry_bound, declared_entry_bound] = [const { OnceLock::new() }; 3];
+        Self { data, planner, expert: None, horizon, entry_bound, declared_entry_bound }
     }
 
     /// With an expert who judges instead of the record.
@@ -86,7 +93,8 @@ impl<'a> Problem<'a> {
 
     /// For mappings that do not see the context; see [`Demonstrations::without_context`].
     pub fn without_context(self) -> Result<Self> {
-        Ok(Self { data: self.data.without_context()?, ..self })
+        let [entry_bound, declared_entry_bound] = [const { OnceLock::new() }; 2];
+        Ok(Self { data: self.data.without_context()?, entry_bound, declared_entry_bound, ..self })
     }
 
     /// Planned from scratch each time; see [`ContextualPlanner::without_memory`].
@@ -246,12 +254,17 @@ impl<'a> Problem<'a> {
 
     /// [`Demonstrations::horizon`].
     pub fn horizon(&self) -> Result<f64> {
-        self.data.horizon(self.model())
+        known(&self.horizon, || self.data.horizon(self.model()))
     }
 
     /// [`Demonstrations::entry_bound`].
     pub fn entry_bound(&self) -> Result<f64> {
-        self.data.entry_bound(self.model())
+        known(&self.entry_bound, || self.data.entry_bound(self.model()))
+    }
+
+    /// [`Demonstrations::declared_entry_bound`].
+    pub fn declared_entry_bound(&self) -> Result<f64> {
+        known(&self.declared_entry_bound, || self.data.declared_entry_bound(self.model()))
     }
 
     /// [`Demonstrations::sum_bound`].
@@ -266,5 +279,13 @@ impl<'a> Problem<'a> {
             self.model().feed(sink);
             self.data.feed(sink);
         })
+    }
+}
+
+/// A number that is computed once.
+fn known(cell: &OnceLock<f64>, compute: impl FnOnce() -> Result<f64>) -> Result<f64> {
+    match cell.get() {
+        Some(value) => Ok(*value),
+        None => compute().map(|value| *cell.get_or_init(|| value)),
     }
 }

@@ -1,5 +1,6 @@
 //! What a run tells while it goes on, and what it leaves behind.
 
+use super::choice::Explained;
 use super::guarantee::{GameValue, Guarantee};
 use super::settings::Settings;
 use crate::agent::Agent;
@@ -95,6 +96,13 @@ pub(super) fn check_numbers(step: u64, told: &[(&'static str, Option<f64>)]) -> 
 pub enum Status {
     /// The method has nothing left to do.
     Finished,
+    /// The gradient has vanished: the likelihood is as large as it gets.
+    Converged,
+    /// Some reward explains every decision but for lapses, and the longer the better: only the penalty keeps it finite. Its direction is
+    /// what was learned, not its length.
+    Separable,
+    /// No reward makes the demonstrations likelier than another: nothing was learned.
+    NotIdentified,
     /// The number of steps was reached.
     StepLimit,
     /// The loss fell to what was asked for.
@@ -133,6 +141,9 @@ pub struct RunCertificate {
     /// A bound on the bias of the demonstrated feature expectations.
     #[serde(deserialize_with = "unbounded")]
     pub bias_bound: f64,
+    /// How well demonstrated choices are explained, for methods that model them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub explained: Option<Explained>,
 }
 
 /// The result of a run: all later steps need only this.

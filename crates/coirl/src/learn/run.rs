@@ -157,7 +157,7 @@ impl<'r, 'a, L: Learner, M: Clone + Serialize> Driver<'r, 'a, L, M> {
         record.check()?;
         progress.demonstrations = progress.demonstrations.max(record.demonstrations);
         progress.status = if done.finished {
-            Some(Status::Finished)
+            Some(self.learner.end_status(&progress.state))
         } else if stop.gap.zip(record.gap).is_some_and(|(wanted, gap)| gap <= wanted) {
             Some(Status::GapReached)
         } else {
@@ -307,6 +307,7 @@ impl<'r, 'a, L: Learner, M: Clone + Serialize> Driver<'r, 'a, L, M> {
             distance: last.and_then(|record| record.distance),
             game_value,
             bias_bound: problem.data().bias_bound(),
+            explained: learner.explained(state, problem)?,
         })
     }
 }

@@ -4,12 +4,14 @@
 //! the line is all that the command line, files, experiments and Python know it by.
 
 mod online_dynamics;
+mod references;
 mod set;
 
 pub use online_dynamics::{
     DynamicsLearning, Environment, FittedOnline, OnlineDynamics, Round, SimulatedEnvironment, THIN_SUPPORT, fit_online,
     unsupported_visits,
 };
+pub use references::{Reference, Rule, references};
 pub use set::{Assignment, assigned};
 
 use crate::baselines::{
@@ -18,7 +20,7 @@ use crate::baselines::{
 };
 use crate::error::Result;
 use crate::learn::{
-    self, Adaptive, BatchEllipsoid, Bundle, CuttingPlane, Ellipsoid, EvolutionStrategies, Geometry, Learner,
+    self, Adaptive, BatchEllipsoid, Bundle, Choice, CuttingPlane, Ellipsoid, EvolutionStrategies, Geometry, Learner,
     MirrorDescent, Neural, OptimisticMirrorDescent, Problem, Recorder, ReplayedDescent, ReplayedEvolution, Watch,
 };
 
@@ -158,7 +160,8 @@ macro_rules! registry {
 }
 
 registry! {
-    Adaptive(Adaptive), Demonstrations, "adaptive", "start here: mirror descent with nothing to tune";
+    Choice(Choice), Demonstrations, "choice", "start here: soft-optimal experts, likelihood to convergence";
+    Adaptive(Adaptive), Demonstrations, "adaptive", "mirror descent without a step size to tune";
     Neural(Neural), Demonstrations, "network", "rewards that are no linear function of the context";
     Bundle(Bundle), Demonstrations, "bundle", "few or noisy demonstrations: the least loss, with a gap";
     MirrorDescent(MirrorDescent), Demonstrations, "psgd", "Algorithm 1: projected subgradients on the unit ball";

@@ -12,7 +12,7 @@
 //! An expert's transitions alone leave the actions that experts avoid to the prior; the agent's own roll-outs go exactly
 //! where its model promises too much. A round costs one estimate of the dynamics and one run of the learner.
 
-use super::{Fitted, Settings, fit};
+use super::{Fitted, Method, Settings, fit};
 use crate::agent::Agent;
 use crate::agent::act;
 use crate::demos::{Demonstration, Estimator, Evidence, Train, Trajectory};
@@ -229,7 +229,9 @@ impl<'a> OnlineDynamics<'a> {
     /// The settings of the next run: from the last mapping, where there is one.
     pub fn settings(&self, settings: &Settings) -> Result<Settings> {
         let mut settings = settings.clone();
-        if let Some(agent) = &self.agent {
+        // The choice model starts from nothing and ends in the same place.
+        let continues = !matches!(settings.method, Method::Choice(_));
+        if let Some(agent) = self.agent.as_ref().filter(|_| continues) {
             settings.initial = Some(agent.mapping()?.values().to_vec());
         }
         Ok(settings)

@@ -6,6 +6,7 @@
 
 use super::{Method, Settings, preset};
 use crate::error::{Error, Result};
+use crate::objective::ObjectiveChoice;
 use crate::settings_file::in_words;
 use serde_json::{Map, Value};
 
@@ -32,6 +33,22 @@ impl Assignment {
         };
         let text = text.trim();
         Ok(Self { key: key.trim().replace('-', "_"), value: value_of(text) })
+    }
+}
+
+impl Method {
+    /// Whether it learns from feature expectations, and so from an estimator of them where only trajectories are known. Cloning and the
+    /// trivial baselines look at single actions or at none, and so does the likelihood.
+    pub fn uses_expectations(&self) -> bool {
+        let by_actions = |objective: &ObjectiveChoice| matches!(objective, ObjectiveChoice::Likelihood { .. });
+        match self {
+            Method::Cloning(_) | Method::NeuralCloning(_) => false,
+            Method::Majority(_) | Method::NearestContext(_) | Method::Uniform(_) => false,
+            Method::Adaptive(own) => !by_actions(&own.objective),
+            Method::OptimisticMirrorDescent(own) => !by_actions(&own.objective),
+            Method::Neural(own) => !by_actions(&own.objective),
+            _ => true,
+        }
     }
 }
 

@@ -115,6 +115,12 @@ impl Cmdp {
         Ok(self)
     }
 
+    /// The model over other pairs; what it starts from, its criterion, contexts and names stay.
+    pub(super) fn with_parts(&self, dynamics: Dynamics, features: Features, known: Option<Vec<bool>>) -> Self {
+        let (initial, context_space, names) = (self.initial.clone(), self.context_space.clone(), self.names.clone());
+        Self { dynamics, features, initial, criterion: self.criterion, context_space, names, known }
+    }
+
     /// The same model under another optimality criterion.
     pub fn with_criterion(mut self, criterion: Criterion) -> Result<Self> {
         self.check_criterion(criterion)?;

@@ -150,6 +150,20 @@ impl SparseRows {
         Ok(Self { n_features, row_start, feature, value })
     }
 
+    /// No rows yet.
+    pub(super) fn empty(n_features: usize) -> Self {
+        Self { n_features, row_start: vec![0], feature: Vec::new(), value: Vec::new() }
+    }
+
+    /// One row more.
+    pub(super) fn push(&mut self, row: impl Iterator<Item = (usize, f64)>) {
+        for (feature, value) in row {
+            self.feature.push(feature as u32);
+            self.value.push(value);
+        }
+        self.row_start.push(self.feature.len());
+    }
+
     /// Number of rows.
     pub fn n_rows(&self) -> usize {
         self.row_start.len() - 1

@@ -14,6 +14,7 @@ mod kernel;
 mod known;
 mod pairs;
 mod proper;
+mod restricted;
 
 pub use cmdp::{Cmdp, Mdp, Names};
 pub use context::{Context, ContextSpace};

@@ -14,6 +14,6 @@ mod perceptron;
 mod standardisation;
 
 pub use architecture::{Architecture, Layer};
-pub(crate) use pass::Pass;
+pub(crate) use pass::{LEAK, Pass};
 pub use perceptron::Network;
 pub use standardisation::Standardisation;

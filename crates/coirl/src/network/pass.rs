@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use std::ops::{Add, AddAssign, Div, DivAssign, Mul, Sub};
 
 /// Slope of the leaky ReLU below zero.
-const LEAK: f64 = 0.01;
+pub(crate) const LEAK: f64 = 0.01;
 /// Added to variances before they are divided by.
 const VARIANCE_FLOOR: f64 = 1e-5;
 /// Rows of a product that one thread computes: a fixed number, so that the sums do not depend on the threads.

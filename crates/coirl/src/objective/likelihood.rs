@@ -104,20 +104,22 @@ fn of_demonstration(
     let same_state = |a: &(usize, f64), b: &(usize, f64)| pairs.state(a.0) == pairs.state(b.0);
     for seen in taken.chunk_by(same_state) {
         let s = pairs.state(seen[0].0).index();
-        let choices = pairs.of_state(s);
+        // Among what is known: what nobody takes is no alternative.
+        let choices: Vec<usize> = model.known_of_state(s).collect();
+        let seen: Vec<(usize, f64)> = seen.iter().copied().filter(|entry| model.is_known(entry.0)).collect();
         let q = |pair: usize| {
             let next: f64 = mdp.kernel().successors(pair).map(|(next, p)| p * values[next]).sum();
             reward.at(s, pair) + gamma * next
         };
-        let mut logs: Vec<f64> = choices.clone().map(q).collect();
+        let mut logs: Vec<f64> = choices.iter().map(|&pair| q(pair)).collect();
         log_softmax(&mut logs, temperature);
         let visits: f64 = seen.iter().map(|entry| entry.1).sum();
         let mut excess: Vec<f64> = logs.iter().map(|log| visits * log.exp()).collect();
-        for &(pair, n) in seen {
-            log_likelihood += n * logs[pair - choices.start];
-            excess[pair - choices.start] -= n;
+        for (at, n) in seen.iter().filter_map(|&(pair, n)| Some((choices.binary_search(&pair).ok()?, n))) {
+            log_likelihood += n * logs[at];
+            excess[at] -= n;
         }
-        for (pair, excess) in choices.zip(excess).filter(|(_, excess)| *excess != 0.0) {
+        for (pair, excess) in choices.into_iter().zip(excess).filter(|(_, excess)| *excess != 0.0) {
             mdp.features().add_scaled(s, pair, excess, &mut gradient);
             mdp.kernel().successors(pair).for_each(|(next, p)| start[next] += excess * gamma * p);
         }

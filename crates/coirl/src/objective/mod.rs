@@ -3,11 +3,14 @@
 //! | objective | of | gradient by f(c) |
 //! |---|---|---|
 //! | [`Loss`] | the paper: mean of max_π f(c)·(μ^π − μ*) | μ̂ − μ* |
-//! | [`Likelihood`] | −mean log-probability of the demonstrated actions | one linear system |
+//! | [`Likelihood`] | −mean log-probability of the demonstrated actions, π ∝ exp(Q/τ) of the hard Q | one linear system |
+//! | [`Choices`] | the same of soft-optimal experts, or the dual of matching features; rewards of any length | one linear system |
 
+mod choices;
 mod likelihood;
 mod loss;
 
+pub use choices::{Choices, Precision, Term, Warm};
 pub use likelihood::Likelihood;
 pub use loss::Loss;
 

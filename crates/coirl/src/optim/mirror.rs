@@ -64,7 +64,11 @@ pub enum MirrorMap {
 #[derive(Clone)]
 pub enum StepLength {
     /// 1/√(Σ‖g‖²) over the gradients so far: AdaGrad in its norm form, without a constant to tune.
-    AdaGradNorm,
+    AdaGradNorm {
+        /// Gradients no longer than this count as zero. The first step has length one whatever its gradient: from a minimum, rounding
+        /// error alone would be followed that far.
+        negligible: f64,
+    },
     /// A function of the time.
     Scheduled(Arc<dyn Fn(Time) -> f64 + Send + Sync>),
 }
@@ -105,10 +109,13 @@ impl StepRule<f64> for MirrorStep {
     }
 
     fn step(&self, state: &mut MirrorState, point: &mut [f64], gradient: &mut [f64], time: Time) -> Result<f64> {
+        if let StepLength::AdaGradNorm { negligible } = self.length {
+            drop_negligible(gradient, negligible);
+        }
         state.squares += dot(gradient, gradient);
         let length = match &self.length {
-            StepLength::AdaGradNorm if state.squares > 0.0 => 1.0 / state.squares.sqrt(),
-            StepLength::AdaGradNorm => 0.0,
+            StepLength::AdaGradNorm { .. } if state.squares > 0.0 => 1.0 / state.squares.sqrt(),
+            StepLength::AdaGradNorm { .. } => 0.0,
             StepLength::Scheduled(length) => length(time),
         };
         match self.map {
@@ -131,6 +138,13 @@ impl StepRule<f64> for MirrorStep {
 
     fn fits(&self, state: &MirrorState, n: usize) -> bool {
         state.squares.is_finite() && state.logits.len() == if self.map == MirrorMap::Entropy { n } else { 0 }
+    }
+}
+
+/// Sets a gradient to zero that is no longer than what counts as zero.
+pub(crate) fn drop_negligible(gradient: &mut [f64], negligible: f64) {
+    if norm(gradient) <= negligible {
+        gradient.fill(0.0);
     }
 }
 
@@ -160,8 +174,18 @@ mod tests {
     #[test]
     fn adagrad_takes_a_unit_step_first() {
         let ball = MirrorMap::Euclidean(Set::Ball);
-        let found = after(ball, StepLength::AdaGradNorm, &[0.0, 0.5], &[&[0.0, 3.0], &[0.0, 4.0]]);
+        let found = after(ball, StepLength::AdaGradNorm { negligible: 0.0 }, &[0.0, 0.5], &[&[0.0, 3.0], &[0.0, 4.0]]);
         assert!((found[1] - (0.5 - 1.0 - 0.8_f64).max(-1.0)).abs() < 1e-15, "{found:?}");
+    }
+
+    #[test]
+    fn adagrad_does_not_follow_rounding_error() {
+        let rule = StepLength::AdaGradNorm { negligible: 1e-12 };
+        let sphere = MirrorMap::Euclidean(Set::Sphere);
+        assert_eq!(after(sphere, rule.clone(), &[0.0, 1.0], &[&[1e-15, -1e-14], &[0.0, 0.0]]), [0.0, 1.0]);
+        // What was left out does not count later either.
+        let found = after(sphere, rule, &[0.0, 1.0], &[&[1e-13, 0.0], &[-2.0, 0.0]]);
+        assert!(found.iter().all(|x| (x - 0.5_f64.sqrt()).abs() < 1e-15), "{found:?}");
     }
 
     #[test]

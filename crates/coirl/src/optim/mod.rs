@@ -32,6 +32,7 @@ pub(crate) use ellipsoid::{cuts_to_shrink, log_unit_ball};
 pub use evolution::Perturbation;
 pub use hull::Hull;
 pub use lbfgs::{Accepted, Evaluation, Lbfgs};
+pub(crate) use mirror::drop_negligible;
 pub use mirror::{MirrorMap, MirrorState, MirrorStep, Set, StepLength};
 pub use momentum::{Moments, Momentum, Optimiser};
 pub use number::Number;

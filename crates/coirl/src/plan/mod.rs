@@ -24,3 +24,4 @@ pub use solve::many::{ManyOptions, PlannedReward};
 pub use solve::residual::suboptimality_bound;
 pub(crate) use solve::soft::log_softmax;
 pub use solve::soft::{SoftMethod, SoftPlan, SoftPlanner};
+pub use solve::soft_many::{SOFT_LANES, SoftBlock, SoftMany};

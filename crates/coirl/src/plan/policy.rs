@@ -60,6 +60,28 @@ impl Policy {
         }
     }
 
+    /// A policy over some pairs as one over more of them, which it never takes.
+    pub(crate) fn over(self, own: &Pairs, all: &Pairs) -> Self {
+        let spread = |probabilities: &Vec<f64>| {
+            let mut wide = vec![0.0; all.len()];
+            for state in 0..own.n_states() {
+                for pair in own.of_state(state) {
+                    if let Some(to) = all.find(state, own.action(pair).index()) {
+                        wide[to] = probabilities[pair];
+                    }
+                }
+            }
+            wide
+        };
+        match self {
+            Policy::Stochastic(probabilities) if own.len() != all.len() => Policy::Stochastic(spread(&probabilities)),
+            Policy::StagedStochastic(stages) if own.len() != all.len() => {
+                Policy::StagedStochastic(stages.iter().map(spread).collect())
+            }
+            same => same,
+        }
+    }
+
     pub(crate) fn from_pairs(pairs: &Pairs, chosen: &[u32]) -> Self {
         Policy::Stationary(chosen.iter().map(|&pair| pairs.action(pair as usize)).collect())
     }

@@ -5,7 +5,7 @@ use super::answers::{Answers, Marks};
 use crate::agent::{Agent, Behaviour, ContextualPolicy, behaviours, following};
 use crate::contextual::{ContextualPlanner, plan_mapping};
 use crate::error::{Error, Result};
-use crate::mapping::{LinearMapping, RewardMapping};
+use crate::mapping::{LinearMapping, ParametricMapping, RewardMapping};
 use crate::model::{Cmdp, Context, Dynamics};
 use crate::plan::{ManyOptions, PlannedReward, Planner, Policy, evaluate};
 use rayon::prelude::*;
@@ -162,7 +162,8 @@ impl<'a> Examination<'a> {
         let decisions = (n * self.model.n_states()) as f64;
         Score {
             value: marks.value,
-            value_ratio: marks.value / self.expert_value,
+            // Of losses the worse agent has the larger share.
+            value_ratio: if self.expert_value > 0.0 { marks.value / self.expert_value } else { f64::NAN },
             relative_value: (marks.value - self.random_value) / (self.expert_value - self.random_value),
             accuracy: marks.same / decisions,
             choice_accuracy: marks.same_by_choice / (n * self.answers.choices().len()) as f64,
@@ -209,7 +210,7 @@ impl<'a> Examination<'a> {
 
     fn held_out_loss(&self, mapping: &LinearMapping, agent: &[Vec<f64>]) -> Result<Option<f64>> {
         let own = mapping.weights_of_all(&self.contexts)?;
-        let size = mapping.values().iter().map(|w| w * w).sum::<f64>().sqrt();
+        let size = mapping.size(&own);
         let loss = mean_value(&own, agent) - mean_value(&own, &self.feature_expectations);
         Ok((size > 0.0).then(|| loss / size))
     }

@@ -10,7 +10,7 @@ use crate::json::not_a_number;
 pub struct Score {
     /// Mean of f*(c)·μ of the agent.
     pub value: f64,
-    /// `value` as a share of the expert's.
+    /// `value` as a share of the expert's; not a number where that is not positive, for a worse agent would then have the larger share.
     #[serde(deserialize_with = "not_a_number")]
     pub value_ratio: f64,
     /// (V − V_random) / (V* − V_random): what is left when acting at random, by known actions, counts as nothing.

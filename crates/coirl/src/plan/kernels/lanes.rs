@@ -64,7 +64,7 @@ pub(crate) struct LaneChange<T, const L: usize> {
 }
 
 impl<T: Real, const L: usize> LaneChange<T, L> {
-    const NONE: Self = Self { lo: [T::HIGHEST; L], hi: [T::LOWEST; L] };
+    pub(crate) const NONE: Self = Self { lo: [T::HIGHEST; L], hi: [T::LOWEST; L] };
 
     pub(crate) fn mid(&self, l: usize) -> T {
         T::HALF * (self.lo[l] + self.hi[l])
@@ -75,7 +75,7 @@ impl<T: Real, const L: usize> LaneChange<T, L> {
     }
 
     #[inline(always)]
-    fn with(self, x: [T; L]) -> Self {
+    pub(crate) fn with(self, x: [T; L]) -> Self {
         Self { lo: smaller(self.lo, x), hi: larger(self.hi, x) }
     }
 }
@@ -179,12 +179,12 @@ fn backed_up<T: Real, const L: usize>(reward: &[T; L], gamma: T, expected: [T; L
 }
 
 #[inline(always)]
-fn minus<T: Real, const L: usize>(a: [T; L], b: [T; L]) -> [T; L] {
+pub(crate) fn minus<T: Real, const L: usize>(a: [T; L], b: [T; L]) -> [T; L] {
     std::array::from_fn(|l| a[l] - b[l])
 }
 
 #[inline(always)]
-fn larger<T: Real, const L: usize>(a: [T; L], b: [T; L]) -> [T; L] {
+pub(crate) fn larger<T: Real, const L: usize>(a: [T; L], b: [T; L]) -> [T; L] {
     std::array::from_fn(|l| if b[l] > a[l] { b[l] } else { a[l] })
 }
 
@@ -200,14 +200,14 @@ fn plus<T: Real, const L: usize>(a: [T; L], b: [T; L]) -> [T; L] {
 
 /// The rows of a kernel, in one precision.
 #[derive(Clone, Copy)]
-struct Rows<'a, T> {
+pub(crate) struct Rows<'a, T> {
     start: &'a [usize],
     next: &'a [u32],
     p: &'a [T],
 }
 
 impl<'a, T: Real> Rows<'a, T> {
-    fn of(kernel: &'a Kernel) -> Self {
+    pub(crate) fn of(kernel: &'a Kernel) -> Self {
         let layout = kernel.layout();
         Self { start: &layout.row_start, next: &layout.next, p: T::probabilities(kernel) }
     }
@@ -217,7 +217,7 @@ impl<'a, T: Real> Rows<'a, T> {
     /// # Safety
     /// The row must be one of the kernel's, and `v` have a number per state.
     #[inline(always)]
-    unsafe fn expected<const L: usize>(self, row: usize, v: &[Lanes<T, L>]) -> [T; L] {
+    pub(crate) unsafe fn expected<const L: usize>(self, row: usize, v: &[Lanes<T, L>]) -> [T; L] {
         // SAFETY: row starts ascend to the number of entries, of which each has a probability, and successors are states.
         unsafe {
             let (from, to) = (*self.start.get_unchecked(row), *self.start.get_unchecked(row + 1));

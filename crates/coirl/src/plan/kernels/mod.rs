@@ -7,4 +7,5 @@ pub(in crate::plan) mod lanes;
 pub(in crate::plan) mod linear;
 pub(in crate::plan) mod occupancies;
 pub(in crate::plan) mod real;
+pub(in crate::plan) mod soft_lanes;
 pub(in crate::plan) mod sweep;

@@ -10,3 +10,4 @@ pub(in crate::plan) mod iterate;
 pub(in crate::plan) mod many;
 pub(in crate::plan) mod residual;
 pub(in crate::plan) mod soft;
+pub(in crate::plan) mod soft_many;

@@ -1,0 +1,301 @@
+//! What the parameters of the choice model are measured in, so that no unit of a feature or of a context matters.
+//!
+//! The model is learned as f(c) = θᵀx(c) / σ, and handed out in the units of the data, which is the same function:
+//!
+//! | mapping | x(c) | handed out as |
+//! |---|---|---|
+//! | one reward for everybody | 1 | b |
+//! | linear | 1, z = (c − m)/s | cᵀW + b |
+//! | network | 1, z, rectified units leaky(u·z − t) | a network with one hidden layer |
+//!
+//! s is the standard deviation of a column of the contexts; on the simplex, whose coordinates share one unit, one number for all. σ_j is
+//! the standard deviation of feature j over states, or over pairs of states and actions. The hidden units bend at the quartiles of every column and along a few random
+//! directions; only their weights are learned, so that all three are one problem, each a part of the next.
+
+use crate::agent::Agent;
+use crate::error::Result;
+use crate::mapping::{LinearMapping, NeuralMapping};
+use crate::model::{Cmdp, Context, ContextSpace, Features, Mdp};
+use crate::network::{Architecture, LEAK, Layer, Network, Standardisation};
+use crate::objective::Choices;
+use crate::optim::{dot, normalise};
+use crate::random::stream;
+use rand::RngExt;
+use rand_distr::StandardNormal;
+
+/// Columns that vary by less than this share of their size do not vary.
+const CONSTANT: f64 = 1e-9;
+
+/// Where hidden units bend, and how many random directions there are at most.
+const QUARTILES: [f64; 3] = [0.25, 0.5, 0.75];
+const MOST_RANDOM_UNITS: usize = 16;
+
+/// Shifts and scales of contexts and features, and hidden units.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Design {
+    shift: Vec<f64>,
+    /// Zero for columns that do not vary, and are not used.
+    scale: Vec<f64>,
+    feature_scale: Vec<f64>,
+    constant: Constant,
+    hidden: Vec<Unit>,
+}
+
+/// A hidden unit: leaky(u·z − t) / scale.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Unit {
+    direction: Vec<f64>,
+    threshold: f64,
+    scale: f64,
+}
+
+/// What f may depend on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Form {
+    /// One reward for everybody.
+    Constant,
+    /// A linear function of the context.
+    Linear,
+    /// A network of one hidden layer.
+    Network,
+}
+
+/// Leaky rectification, as networks have it.
+fn leaky(x: f64) -> f64 {
+    if x > 0.0 { x } else { LEAK * x }
+}
+
+/// Where the weights that everybody has go when the mapping is handed out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Constant {
+    /// Into every row: coordinates sum to one.
+    Simplex,
+    /// Into the row of a column that is the same for all.
+    Column(usize),
+    /// Into an intercept.
+    Intercept,
+}
+
+impl Design {
+    /// From the contexts of demonstrations and their choices.
+    pub(super) fn new(model: &Cmdp, contexts: &[&Context], choices: &Choices, seed: u64) -> Result<Self> {
+        let (n, d) = (contexts.len() as f64, contexts[0].values().len());
+        let shift: Vec<f64> = (0..d).map(|j| contexts.iter().map(|c| c.values()[j]).sum::<f64>() / n).collect();
+        let deviation =
+            |j: usize| (contexts.iter().map(|c| (c.values()[j] - shift[j]).powi(2)).sum::<f64>() / n).sqrt();
+        let mut scale: Vec<f64> = (0..d).map(deviation).collect();
+        let largest = |j: usize| contexts.iter().map(|c| c.values()[j].abs()).fold(0.0, f64::max);
+        let varies: Vec<bool> = (0..d).map(|j| scale[j] > CONSTANT * largest(j)).collect();
+        let constant = match model.context_space() {
+            ContextSpace::Simplex { .. } => Constant::Simplex,
+            _ => match (0..d).find(|&j| !varies[j] && shift[j] != 0.0) {
+                Some(j) => Constant::Column(j),
+                None => Constant::Intercept,
+            },
+        };
+        if constant == Constant::Simplex {
+            let common = (scale.iter().map(|s| s * s).sum::<f64>() / d as f64).sqrt();
+            scale.fill(common);
+        }
+        scale.iter_mut().zip(&varies).filter(|(_, varies)| !**varies).for_each(|(s, _)| *s = 0.0);
+        let mut design =
+            Self { shift, scale, feature_scale: deviations(&choices.first_mdp()?), constant, hidden: Vec::new() };
+        design.hidden = design.hidden_units(contexts, seed);
+        Ok(design)
+    }
+
+    /// Units that bend at the quartiles of each column with more than two values, and along random directions.
+    fn hidden_units(&self, contexts: &[&Context], seed: u64) -> Vec<Unit> {
+        let rows: Vec<Vec<f64>> = contexts.iter().map(|context| self.standard(context)).collect();
+        let columns = self.columns().count();
+        let along = |direction: Vec<f64>, share: f64| {
+            let mut values: Vec<f64> = rows.iter().map(|row| dot(&direction, row)).collect();
+            values.sort_by(f64::total_cmp);
+            let threshold = values[((values.len() - 1) as f64 * share).round() as usize];
+            let (least, most) = (values[0], values[values.len() - 1]);
+            let bent: Vec<f64> = values.iter().map(|value| leaky(value - threshold)).collect();
+            let mean = bent.iter().sum::<f64>() / bent.len() as f64;
+            let scale = (bent.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / bent.len() as f64).sqrt();
+            // At the end of a range nothing is bent.
+            (threshold > least && threshold < most && scale > 0.0).then_some(Unit { direction, threshold, scale })
+        };
+        let mut units = Vec::new();
+        for j in 0..columns {
+            let own: Vec<f64> = (0..columns).map(|i| f64::from(u8::from(i == j))).collect();
+            units.extend(QUARTILES.iter().filter_map(|&share| along(own.clone(), share)));
+        }
+        units.dedup();
+        let mut rng = stream(seed, "hidden units", 0);
+        for _ in 0..(2 * columns).min(MOST_RANDOM_UNITS) {
+            let mut direction: Vec<f64> = (0..columns).map(|_| rng.sample(StandardNormal)).collect();
+            normalise(&mut direction);
+            units.extend(along(direction, rng.random_range(0.2..0.8)));
+        }
+        units
+    }
+
+    fn standard(&self, context: &Context) -> Vec<f64> {
+        let c = context.values();
+        self.columns().map(|j| (c[j] - self.shift[j]) / self.scale[j]).collect()
+    }
+
+    /// Whether it is for contexts and features of these lengths.
+    pub(super) fn fits(&self, dimension: usize, n_features: usize) -> bool {
+        let columns = self.columns().count();
+        [self.shift.len(), self.scale.len()] == [dimension; 2]
+            && self.feature_scale.len() == n_features
+            && self.hidden.iter().all(|unit| unit.direction.len() == columns)
+            && !matches!(self.constant, Constant::Column(j) if j >= dimension)
+    }
+
+    /// Whether contexts differ at all.
+    pub(super) fn contexts_differ(&self) -> bool {
+        self.columns().next().is_some()
+    }
+
+    /// The columns of the contexts that are the same for all.
+    pub(super) fn constant_columns(&self) -> usize {
+        self.scale.iter().filter(|scale| **scale == 0.0).count()
+    }
+
+    /// Whether contexts differ in more ways than a linear function can use.
+    pub(super) fn bends(&self) -> bool {
+        !self.hidden.is_empty()
+    }
+
+    /// The columns that vary.
+    fn columns(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.scale.len()).filter(|&j| self.scale[j] > 0.0)
+    }
+
+    /// Length of x(c).
+    pub(super) fn n_inputs(&self, form: Form) -> usize {
+        match form {
+            Form::Constant => 1,
+            Form::Linear => 1 + self.columns().count(),
+            Form::Network => 1 + self.columns().count() + self.hidden.len(),
+        }
+    }
+
+    /// x(c).
+    pub(super) fn inputs(&self, context: &Context, form: Form) -> Vec<f64> {
+        let mut inputs = vec![1.0];
+        if form > Form::Constant {
+            inputs.extend(self.standard(context));
+        }
+        if form > Form::Linear {
+            let bent = |unit: &Unit| leaky(dot(&unit.direction, &inputs[1..]) - unit.threshold) / unit.scale;
+            let units: Vec<f64> = self.hidden.iter().map(bent).collect();
+            inputs.extend(units);
+        }
+        inputs
+    }
+
+    /// σ.
+    pub(super) fn feature_scale(&self) -> &[f64] {
+        &self.feature_scale
+    }
+
+    /// How to act on parameters θ, one row of features for each input.
+    pub(super) fn agent(&self, form: Form, parameters: &[f64]) -> Result<Agent> {
+        match form {
+            Form::Constant | Form::Linear => Ok(Agent::Planned(self.mapping(parameters)?)),
+            Form::Network => Ok(Agent::Neural(NeuralMapping::new(self.network(parameters)?))),
+        }
+    }
+
+    /// The network with these weights: two units make a linear term, for x = (leaky(x) − leaky(−x)) / (1 + leak).
+    fn network(&self, parameters: &[f64]) -> Result<Network> {
+        let (d, k, columns) = (self.scale.len(), self.feature_scale.len(), self.columns().collect::<Vec<_>>());
+        let width = 2 * columns.len() + self.hidden.len();
+        let architecture =
+            Architecture { inputs: d, hidden: vec![Layer::leaky(width)], outputs: k, unit_output: false };
+        let unit = |at: usize| -> (Vec<f64>, f64) {
+            let pair = 2 * columns.len();
+            if at < pair {
+                let sign = if at.is_multiple_of(2) { 1.0 } else { -1.0 };
+                return ((0..columns.len()).map(|i| if i == at / 2 { sign } else { 0.0 }).collect(), 0.0);
+            }
+            (self.hidden[at - pair].direction.clone(), -self.hidden[at - pair].threshold)
+        };
+        let mut numbers: Vec<f64> = Vec::with_capacity(architecture.n_parameters());
+        for at in 0..width {
+            let (direction, _) = unit(at);
+            let mut row = vec![0.0; d];
+            columns.iter().zip(direction).for_each(|(&j, u)| row[j] = u);
+            numbers.extend(row);
+        }
+        numbers.extend((0..width).map(|at| unit(at).1));
+        for f in 0..k {
+            let of = |input: usize| parameters[input * k + f] / self.feature_scale[f];
+            for i in 0..columns.len() {
+                let slope = of(1 + i) / (1.0 + LEAK);
+                numbers.extend([slope, -slope]);
+            }
+            numbers.extend(self.hidden.iter().enumerate().map(|(h, own)| of(1 + columns.len() + h) / own.scale));
+        }
+        numbers.extend((0..k).map(|f| parameters[f] / self.feature_scale[f]));
+        let scale = self.scale.iter().map(|s| if *s > 0.0 { *s } else { 1.0 }).collect();
+        let standard = Standardisation { shift: self.shift.clone(), scale };
+        Network::new(architecture, standard, numbers.into_iter().map(|x| x as f32).collect(), Vec::new())
+    }
+
+    /// W and b of parameters θ, one row of features for each of the first inputs; what is missing is zero.
+    pub(super) fn mapping(&self, parameters: &[f64]) -> Result<LinearMapping> {
+        let (d, k) = (self.scale.len(), self.feature_scale.len());
+        let row = |input: usize| parameters.get(input * k..(input + 1) * k);
+        let mut values = vec![0.0; d * k];
+        let mut common: Vec<f64> = (0..k).map(|f| parameters[f] / self.feature_scale[f]).collect();
+        for (input, j) in self.columns().enumerate() {
+            let Some(own) = row(input + 1) else { continue };
+            for f in 0..k {
+                let slope = own[f] / (self.scale[j] * self.feature_scale[f]);
+                values[j * k + f] = slope;
+                common[f] -= self.shift[j] * slope;
+            }
+        }
+        match self.constant {
+            Constant::Simplex => values.chunks_exact_mut(k).for_each(|row| {
+                row.iter_mut().zip(&common).for_each(|(w, b)| *w += b);
+            }),
+            Constant::Column(j) => {
+                values[j * k..(j + 1) * k].iter_mut().zip(&common).for_each(|(w, b)| *w += b / self.shift[j]);
+            }
+            Constant::Intercept => return LinearMapping::new(d, k, values)?.with_intercept(common),
+        }
+        LinearMapping::new(d, k, values)
+    }
+}
+
+/// The standard deviation of each feature over states or pairs, its size where it does not vary, and one where it is zero.
+fn deviations(mdp: &Mdp<'_>) -> Vec<f64> {
+    let (features, pairs) = (mdp.features(), mdp.pairs());
+    let k = features.n_features();
+    let per_state = matches!(features, Features::State { .. });
+    let (mut n, mut sum, mut squares) = (0.0, vec![0.0; k], vec![0.0; k]);
+    for s in 0..mdp.n_states() {
+        for pair in pairs.of_state(s).take(if per_state { 1 } else { usize::MAX }) {
+            let mut row = vec![0.0; k];
+            features.add_scaled(s, pair, 1.0, &mut row);
+            n += 1.0;
+            for f in 0..k {
+                sum[f] += row[f];
+                squares[f] += row[f] * row[f];
+            }
+        }
+    }
+    let of = |f: usize| {
+        let (mean, square): (f64, f64) = (sum[f] / n, squares[f] / n);
+        let deviation = (square - mean * mean).max(0.0).sqrt();
+        match (deviation > 1e-6 * mean.abs(), mean != 0.0) {
+            (true, _) => deviation,
+            (false, true) => mean.abs(),
+            (false, false) => 1.0,
+        }
+    };
+    (0..k).map(of).collect()
+}

@@ -1,0 +1,501 @@
+//! The default learner: experts as soft-optimal planners, by penalised maximum likelihood to convergence.
+//!
+//! ```text
+//! minimise   −Σ log P_θ(a | s)  +  λ/2 ‖θ‖²,     P_θ = (1 − ε) π_θ + ε/|A(s)|,     π_θ(a | s) = exp(Q_θ(s, a) − V_θ(s))
+//! ```
+//!
+//! over rewards of any length ([`Choices`]), in units that do not depend on those of the data (`design.rs`), by L-BFGS on all
+//! demonstrations. The form of f (one reward for everybody, linear in the context, a network) and λ are chosen by the likelihood of
+//! demonstrations that were left out (`select.rs`), ε is estimated with θ. From feature expectations the dual of matching them takes the
+//! place of the likelihood. The agent plans for the reward it has learned. Cost of a step: about one soft plan and one linear system per
+//! demonstration, several side by side.
+
+mod design;
+mod fit;
+mod select;
+
+pub use design::Form;
+pub use select::Candidate;
+
+use super::guarantee::Guarantee;
+use super::learner::{Learner, Run, Start, Step};
+use super::problem::Problem;
+use super::record::{Record, Status};
+use crate::agent::Agent;
+use crate::error::{Error, Result, check_positive};
+use crate::model::Context;
+use crate::objective::{Choices, Precision, Warm};
+use crate::optim::{Lbfgs, norm, norm_inf};
+use design::Design;
+use fit::Likelihood;
+use select::{FEWEST_FOR_NETWORK, Folds, WITHOUT_FOLDS, best_of, next_penalty, simplest};
+
+/// Steps by default, those of the comparison among them.
+const STEPS: u64 = 600;
+/// Steps after which plans start afresh: what a checkpoint needs to repeat.
+const REFRESH: u64 = 10;
+/// A gain per decision, over as many steps, that is not worth more of them.
+const FLAT: f64 = 2e-5;
+/// Steps without lapses before they are estimated.
+const FIRST_STEPS: usize = 60;
+/// Where rewards are so many times longer and the demonstrations no less likely, nothing but the penalty keeps them from growing.
+const LONGER: f64 = 8.0;
+
+/// Which form f has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FormChoice {
+    /// The simplest within one standard error of the best, on demonstrations that are left out.
+    #[default]
+    Auto,
+    /// One reward for everybody.
+    Constant,
+    /// A linear function of the context.
+    Linear,
+    /// A network of one hidden layer.
+    Network,
+}
+
+/// Settings of the choice model; none needs to be set.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Choice {
+    /// What the reward may depend on.
+    pub mapping: FormChoice,
+    /// λ, for parameters in units of the logits of choices; chosen by held-out likelihood by default. 0 for plain maximum likelihood.
+    pub penalty: Option<f64>,
+    /// ε, the probability of acting at random; estimated by default. 0 for none.
+    pub lapses: Option<f64>,
+    /// Parts that demonstrations are divided into, each left out once.
+    pub folds: usize,
+    /// The largest entry of the gradient, per decision and in units of the logits of choices, at which the fit has converged.
+    pub gradient_tolerance: f64,
+}
+
+impl Default for Choice {
+    fn default() -> Self {
+        Self { mapping: FormChoice::Auto, penalty: None, lapses: None, folds: 5, gradient_tolerance: 5e-5 }
+    }
+}
+
+impl Choice {
+    fn check(&self) -> Result<()> {
+        check_positive("gradient_tolerance", self.gradient_tolerance)?;
+        let refuse = |name, value: f64, reason| Err(Error::InvalidSetting { name, value: value.to_string(), reason });
+        match (self.penalty, self.lapses) {
+            (Some(penalty), _) if !(penalty >= 0.0 && penalty.is_finite()) => {
+                refuse("penalty", penalty, "expected a number that is not negative")
+            }
+            (_, Some(lapses)) if !(0.0..1.0).contains(&lapses) => {
+                refuse("lapses", lapses, "expected a probability below 1")
+            }
+            _ if self.folds < 3 => refuse("folds", self.folds as f64, "expected at least 3"),
+            _ => Ok(()),
+        }
+    }
+
+    fn likelihood<'f>(
+        &self,
+        live: &'f Live,
+        design: &'f Design,
+        fitted: Fitted,
+        all: &'f [usize],
+        contexts: &'f [&'f Context],
+    ) -> Likelihood<'f> {
+        Likelihood {
+            choices: &live.choices,
+            design,
+            contexts,
+            form: fitted.form,
+            penalty: fitted.penalty,
+            lapses: fitted.lapses,
+            indices: all,
+            precision: Precision::Full,
+            warm: live.warm.as_ref(),
+        }
+    }
+
+    /// The next comparison, or nothing where the choice can be made.
+    fn next(&self, state: &State) -> Option<(Form, f64)> {
+        let folds = state.folds.as_ref()?;
+        let tried = |form: Form| state.candidates.iter().filter(move |candidate| candidate.form == form);
+        let path = match self.mapping {
+            FormChoice::Constant => Form::Constant,
+            FormChoice::Network => Form::Network,
+            FormChoice::Auto | FormChoice::Linear if !state.design.contexts_differ() => Form::Constant,
+            FormChoice::Auto | FormChoice::Linear => Form::Linear,
+        };
+        match self.penalty {
+            Some(penalty) if tried(path).next().is_none() => return Some((path, penalty)),
+            Some(_) => {}
+            None => {
+                if let Some(penalty) = next_penalty(&state.candidates, path, state.from_actions) {
+                    return Some((path, penalty));
+                }
+            }
+        }
+        if self.mapping != FormChoice::Auto {
+            return None;
+        }
+        let penalty = best_of(&state.candidates, path)?.penalty;
+        let network = state.design.bends() && folds.n() >= FEWEST_FOR_NETWORK;
+        let others = [(Form::Network, path > Form::Constant && network), (Form::Constant, path > Form::Constant)];
+        let missing = others.into_iter().find(|(form, wanted)| *wanted && tried(*form).next().is_none());
+        missing.map(|(form, _)| (form, penalty))
+    }
+
+    /// What is fitted on all demonstrations once nothing is left to compare.
+    fn chosen(&self, state: &State) -> Fitted {
+        let best = match self.mapping {
+            FormChoice::Auto => simplest(&state.candidates),
+            _ => state.candidates.iter().fold(None, |best: Option<&Candidate>, new| match best {
+                Some(best) if best.log_likelihood >= new.log_likelihood => Some(best),
+                _ => Some(new),
+            }),
+        };
+        let form = match (best, self.mapping) {
+            (Some(best), _) => best.form,
+            (None, FormChoice::Constant) => Form::Constant,
+            (None, FormChoice::Network) => Form::Network,
+            (None, _) if !state.design.contexts_differ() => Form::Constant,
+            (None, _) => Form::Linear,
+        };
+        let penalty = self.penalty.or(best.map(|best| best.penalty)).unwrap_or(WITHOUT_FOLDS);
+        Fitted { form, penalty, lapses: state.lapses }
+    }
+
+    /// What steps need that no checkpoint keeps, made anew; a fit under way is repeated from where plans last started afresh.
+    fn wake(&self, state: &mut State, problem: &Problem<'_>) -> Result<()> {
+        if state.live.is_some() {
+            return Ok(());
+        }
+        let choices = Choices::new(problem.model(), problem.data())?;
+        let warm = choices.warm();
+        state.live = Some(Live { choices, warm, optimiser: state.kept.clone() });
+        for _ in 0..state.since {
+            self.advance(state, problem)?;
+        }
+        Ok(())
+    }
+
+    /// One step of L-BFGS; whether there was one to take.
+    fn advance(&self, state: &mut State, problem: &Problem<'_>) -> Result<Option<(f64, fit::Sums)>> {
+        let (Some(mut live), Some(fitted)) = (state.live.take(), state.fitted) else { return Ok(None) };
+        let (all, mut taken) = (problem.data().all(), None);
+        if let Some(mut optimiser) = live.optimiser.take() {
+            let contexts = problem.data().inputs(&all);
+            let likelihood = self.likelihood(&live, &state.design, fitted, &all, &contexts);
+            let accepted = optimiser.step(|parameters| likelihood.evaluate(parameters))?;
+            taken = accepted.map(|accepted| (accepted.length, accepted.remark));
+            live.optimiser = Some(optimiser);
+        }
+        state.live = Some(live);
+        Ok(taken)
+    }
+}
+
+/// What is fitted on all demonstrations.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Fitted {
+    form: Form,
+    penalty: f64,
+    lapses: Option<f64>,
+}
+
+/// What the learner keeps.
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct State {
+    design: Design,
+    /// ε where it is fixed.
+    lapses: Option<f64>,
+    from_actions: bool,
+    /// Nothing where there are too few demonstrations to leave some out.
+    folds: Option<Folds>,
+    candidates: Vec<Candidate>,
+    /// What was chosen, once it was.
+    fitted: Option<Fitted>,
+    /// The fit when plans last started afresh, and steps since.
+    kept: Option<Lbfgs>,
+    since: u64,
+    /// The fit as it stands: the point, its gradient, likelihood and agreement per decision.
+    point: Vec<f64>,
+    steepest: f64,
+    log_likelihood: f64,
+    agreement: f64,
+    ended: Option<Status>,
+    #[serde(skip)]
+    live: Option<Live>,
+}
+
+/// What steps need and can be made anew.
+struct Live {
+    choices: Choices,
+    warm: Option<Warm>,
+    optimiser: Option<Lbfgs>,
+}
+
+impl std::fmt::Debug for Live {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Live").field("optimiser", &self.optimiser).finish_non_exhaustive()
+    }
+}
+
+impl Learner for Choice {
+    type State = State;
+
+    fn start(&self, problem: &Problem<'_>, from: Start<'_>) -> Result<State> {
+        self.check()?;
+        if from.initial.is_some() {
+            let reason = "the choice model starts from no reward at all: where it ends does not depend on the start";
+            return Err(Error::InvalidSetting { name: "initial", value: "a mapping".into(), reason });
+        }
+        let data = problem.data();
+        let choices = Choices::new(problem.model(), data)?;
+        let all = data.all();
+        let design = Design::new(problem.model(), &data.inputs(&all), &choices, from.seed)?;
+        // Feature expectations have no lapses: they are what an expert's own policy adds up to.
+        let lapses = if choices.from_actions() { self.lapses } else { Some(0.0) };
+        let settled = self.penalty.is_some() && self.mapping != FormChoice::Auto;
+        let folds = if settled { None } else { Folds::new(data.len(), self.folds, from.seed) };
+        Ok(State {
+            design,
+            lapses,
+            from_actions: choices.from_actions(),
+            folds,
+            candidates: Vec::new(),
+            fitted: None,
+            kept: None,
+            since: 0,
+            point: Vec::new(),
+            steepest: f64::MAX,
+            log_likelihood: 0.0,
+            agreement: 0.0,
+            ended: None,
+            live: None,
+        })
+    }
+
+    fn step(&self, state: &mut State, problem: &Problem<'_>, _run: Run) -> Result<Step> {
+        self.wake(state, problem)?;
+        let all = problem.data().all();
+        let contexts = problem.data().inputs(&all);
+        let mut record = Record { demonstrations: problem.len() as u64, ..Record::default() };
+        if state.fitted.is_none() {
+            if let Some((form, penalty)) = self.next(state) {
+                let (Some(folds), Some(live)) = (&mut state.folds, &state.live) else { return Ok(record.into()) };
+                let candidate = folds.compare(&live.choices, &state.design, &contexts, form, penalty, state.lapses)?;
+                problem.planner().count_plans((folds.n() * folds.len()) as u64);
+                state.candidates.push(candidate);
+                return Ok(record.into());
+            }
+            let fitted = self.chosen(state);
+            let Some(mut live) = state.live.take() else { return Ok(record.into()) };
+            let likelihood = self.likelihood(&live, &state.design, fitted, &all, &contexts);
+            // From where the folds ended: near where the fit will.
+            let compared = best_of(&state.candidates, fitted.form).map(|best| best.start.clone());
+            let start = compared.filter(|own| own.len() == likelihood.n_parameters());
+            let optimiser = match start {
+                Some(start) => {
+                    let at = likelihood.evaluate(&start)?;
+                    Lbfgs::new(start, at)
+                }
+                None => likelihood.minimise_from_nothing(FIRST_STEPS, 10.0 * self.gradient_tolerance)?,
+            };
+            (state.fitted, state.kept, state.since) = (Some(fitted), Some(optimiser.clone()), 0);
+            live.warm = live.choices.warm();
+            live.optimiser = Some(optimiser);
+            state.live = Some(live);
+        }
+        let taken = self.advance(state, problem)?;
+        problem.planner().count_plans(problem.len() as u64);
+        let Some(live) = &mut state.live else { return Ok(record.into()) };
+        let Some(optimiser) = &live.optimiser else { return Ok(record.into()) };
+        state.point.clone_from(&optimiser.point);
+        state.steepest = norm_inf(&optimiser.gradient);
+        let decisions: f64 = all.iter().map(|&i| live.choices.decisions(i)).sum::<f64>().max(1.0);
+        record.batch_loss = Some(optimiser.value);
+        if let Some((length, sums)) = taken {
+            problem.planner().count_sweeps(sums.sweeps);
+            state.log_likelihood = -sums.negative_log_likelihood / decisions;
+            state.agreement = sums.agreement / decisions;
+            record.step_size = Some(length);
+        }
+        record.log_likelihood = Some(state.log_likelihood);
+        record.training_accuracy = live.choices.from_actions().then_some(state.agreement);
+        state.since += 1;
+        let mut flat = false;
+        if state.since >= REFRESH {
+            flat = state.kept.as_ref().is_some_and(|kept| kept.value - optimiser.value < FLAT);
+            (state.kept, state.since) = (live.optimiser.clone(), 0);
+            live.warm = live.choices.warm();
+        }
+        let converged = state.steepest <= self.gradient_tolerance || flat;
+        if converged || taken.is_none() {
+            state.ended = Some(self.end(state, problem, converged)?);
+        }
+        Ok(Step { record, finished: state.ended.is_some() })
+    }
+
+    fn fits(&self, state: &State, problem: &Problem<'_>) -> bool {
+        let n = problem.len();
+        state.folds.as_ref().is_none_or(|folds| folds.fits(n))
+            && state.design.fits(problem.data().dimension(), problem.n_features())
+            && state.fitted.is_none_or(|fitted| {
+                let rewards = state.design.n_inputs(fitted.form) * problem.n_features();
+                let own = rewards + usize::from(fitted.lapses.is_none());
+                state.kept.as_ref().is_some_and(|kept| kept.fits(own)) && [0, own].contains(&state.point.len())
+            })
+    }
+
+    fn agent(&self, state: &State, problem: &Problem<'_>) -> Result<Agent> {
+        let fitted = state.fitted.filter(|_| !state.point.is_empty());
+        match (fitted, state.candidates.last()) {
+            (Some(fitted), _) => state.design.agent(fitted.form, &state.point),
+            // Before the fit on all demonstrations: what the folds of the last comparison agree on.
+            (None, Some(candidate)) => state.design.agent(candidate.form, &candidate.start),
+            _ => state.design.agent(Form::Constant, &vec![0.0; problem.n_features()]),
+        }
+    }
+
+    fn default_steps(&self, _problem: &Problem<'_>) -> Result<u64> {
+        Ok(STEPS)
+    }
+
+    fn steps_per_pass(&self, _problem: &Problem<'_>) -> Result<u64> {
+        Ok(1)
+    }
+
+    fn demonstrations_per_step(&self, problem: &Problem<'_>) -> u64 {
+        problem.len() as u64
+    }
+
+    fn recorded_span(&self, _problem: &Problem<'_>) -> Result<u64> {
+        Ok(STEPS)
+    }
+
+    fn has_loss(&self) -> bool {
+        true
+    }
+
+    fn loss(&self, state: &State, problem: &Problem<'_>) -> Result<Option<f64>> {
+        match self.agent(state, problem)? {
+            Agent::Planned(mapping) => problem.unit_loss_of(&mapping),
+            Agent::Neural(mapping) => problem.unit_loss_of(&mapping),
+            _ => Ok(None),
+        }
+    }
+
+    /// −log-likelihood of a validation decision.
+    fn validation_loss(&self, state: &State, _problem: &Problem<'_>, validation: &Problem<'_>) -> Result<Option<f64>> {
+        let Some(fitted) = state.fitted.filter(|_| !state.point.is_empty()) else { return Ok(None) };
+        let data = validation.data();
+        let live = Live { choices: Choices::new(validation.model(), data)?, warm: None, optimiser: None };
+        let (all, contexts) = (data.all(), data.inputs(&data.all()));
+        let likelihood = self.likelihood(&live, &state.design, fitted, &all, &contexts);
+        let sum: f64 = likelihood.terms(&state.point, &all)?.iter().map(|term| term.value).sum();
+        Ok(Some(sum / likelihood.decisions()))
+    }
+
+    fn end_status(&self, state: &State) -> Status {
+        state.ended.unwrap_or(Status::Finished)
+    }
+
+    fn explained(&self, state: &State, problem: &Problem<'_>) -> Result<Option<Explained>> {
+        let Some(fitted) = state.fitted.filter(|_| !state.point.is_empty()) else { return Ok(None) };
+        let choices = Choices::new(problem.model(), problem.data())?;
+        let all = problem.data().all();
+        let decisions = all.iter().map(|&i| choices.decisions(i)).sum();
+        let contexts = problem.data().inputs(&all);
+        let live = Live { choices, warm: None, optimiser: None };
+        let likelihood = self.likelihood(&live, &state.design, fitted, &all, &contexts);
+        let agent = self.agent(state, problem)?;
+        let lengths =
+            agent.reward_mapping()?.weights_of_all(&contexts.iter().map(|&c| c.clone()).collect::<Vec<_>>())?;
+        let lengths: Vec<f64> = lengths.chunks_exact(problem.n_features()).map(norm).collect();
+        let mean = lengths.iter().sum::<f64>() / lengths.len() as f64;
+        Ok(Some(Explained {
+            form: fitted.form,
+            penalty: fitted.penalty,
+            log_likelihood: state.log_likelihood,
+            accuracy: live.choices.from_actions().then_some(state.agreement),
+            lapses: live.choices.from_actions().then(|| likelihood.lapses_at(&state.point)),
+            temperature: (mean > 0.0).then(|| 1.0 / mean).filter(|t| t.is_finite()),
+            decisions,
+            left_out: live.choices.left_out(),
+            parameters: likelihood.n_parameters(),
+            gradient: state.steepest,
+            same_columns: state.design.constant_columns(),
+            candidates: state.candidates.iter().map(Candidate::told).collect(),
+        }))
+    }
+
+    fn guarantee(&self, state: &State, _problem: &Problem<'_>, _steps: u64) -> Result<(Option<f64>, Guarantee)> {
+        Ok((None, Guarantee::none("likelihood").with("gradient", state.steepest)))
+    }
+}
+
+impl Choice {
+    /// Why a fit is over.
+    fn end(&self, state: &State, problem: &Problem<'_>, converged: bool) -> Result<Status> {
+        let (Some(live), Some(fitted)) = (&state.live, state.fitted) else { return Ok(Status::Finished) };
+        let all = problem.data().all();
+        let contexts = problem.data().inputs(&all);
+        let likelihood = self.likelihood(live, &state.design, fitted, &all, &contexts);
+        if norm_inf(likelihood.rewards(&state.point)) <= 1e-6 {
+            return Ok(Status::NotIdentified);
+        }
+        let longer: Vec<f64> = likelihood.rewards(&state.point).iter().map(|p| LONGER * p).collect();
+        let tail = &state.point[longer.len()..];
+        let longer = [&longer[..], tail].concat();
+        let cold = Likelihood { warm: None, ..likelihood };
+        let sum: f64 = cold.terms(&longer, &all)?.iter().map(|term| term.value).sum();
+        Ok(match -sum / cold.decisions() >= state.log_likelihood {
+            true => Status::Separable,
+            false if converged => Status::Converged,
+            false => Status::Finished,
+        })
+    }
+}
+
+/// How well demonstrated choices are explained, and by what.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Explained {
+    /// What f depends on.
+    pub form: Form,
+    /// λ.
+    pub penalty: f64,
+    /// Mean log-likelihood of a demonstrated decision.
+    pub log_likelihood: f64,
+    /// Share of the decisions for which the likeliest action was taken; from trajectories only.
+    pub accuracy: Option<f64>,
+    /// ε; from trajectories only.
+    pub lapses: Option<f64>,
+    /// The temperature of choices for rewards of length one: the inverse of the mean length of f(c).
+    pub temperature: Option<f64>,
+    /// Decisions among known actions in states that can be left.
+    pub decisions: f64,
+    /// Demonstrated actions that are not known, and were left out.
+    pub left_out: f64,
+    /// Number of parameters.
+    pub parameters: usize,
+    /// The largest entry of the gradient, per decision and in units of the logits of choices.
+    pub gradient: f64,
+    /// Columns of the contexts that are the same in all demonstrations, so that nothing is known of their effect.
+    pub same_columns: usize,
+    /// What was compared on demonstrations that were left out, in the order of the comparison.
+    pub candidates: Vec<Candidate>,
+}
+
+impl Explained {
+    /// The best of what was compared for a form.
+    pub fn best_of(&self, form: Form) -> Option<&Candidate> {
+        best_of(&self.candidates, form)
+    }
+
+    /// What was fitted, on demonstrations that were left out.
+    pub fn held_out(&self) -> Option<&Candidate> {
+        self.best_of(self.form)
+    }
+}
