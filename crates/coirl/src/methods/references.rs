@@ -22,7 +22,9 @@ use rand::seq::SliceRandom;
 const FOLDS: usize = 3;
 const MOST_COMPARED: usize = 150;
 /// Steps of cloning, and decisions times inputs beyond which it would take too long.
-const CLONING_STEPS: u64 = 20;
+const CLONING_STEPS: u64 = 40;
+const CLONING_PENALTY: f64 = 3.0;
+const CLONING_COMPONENTS: usize = 16;
 const MOST_CLONED: usize = 40_000_000;
 
 /// A rule that needs no reward.
@@ -199,7 +201,11 @@ fn cloned(
     seed: u64,
     sums: &mut Sums,
 ) -> Result<()> {
-    let mut settings = Settings::new(Method::Cloning(Cloning::default()));
+    // Held back as much as a few decisions can bear, so that it is a rule to be reckoned with.
+    let seen: usize = kept.iter().map(|&i| decisions[i].len()).sum();
+    let penalty = CLONING_PENALTY / seen.max(1) as f64;
+    let cloning = Cloning { penalty, interactions: false, components: Some(CLONING_COMPONENTS), ..Cloning::default() };
+    let mut settings = Settings::new(Method::Cloning(cloning));
     (settings.seed, settings.stop.max_steps, settings.record_every) = (seed, Some(CLONING_STEPS), Some(0));
     let agent = fit(&problem.select(kept)?, &settings, Watch::default(), &mut ())?.agent;
     let (model, data) = (problem.model(), problem.data());

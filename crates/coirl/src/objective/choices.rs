@@ -32,7 +32,7 @@ pub struct Choices {
 }
 
 /// What a demonstration says.
-enum Evidence {
+pub(super) enum Evidence {
     /// How often which pair was taken.
     Actions(Vec<Decision>),
     /// What an expert's way adds up to from a start.
@@ -40,28 +40,45 @@ enum Evidence {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Decision {
-    state: usize,
-    pair: usize,
-    count: f64,
+pub(super) struct Decision {
+    pub(super) state: usize,
+    pub(super) pair: usize,
+    pub(super) count: f64,
 }
 
-/// The values of the last evaluation of each demonstration, to start the next from.
-pub struct Warm(Vec<Mutex<Vec<f64>>>);
+/// Values and visits of the last evaluation of each demonstration, to start the next from.
+pub struct Warm(Vec<Mutex<Near>>);
+
+#[derive(Default)]
+struct Near {
+    values: Vec<f64>,
+    visits: Vec<f64>,
+}
 
 /// How well plans are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Precision {
-    /// As far as double precision goes, so that gradients vanish where they should.
+    /// As far as double precision goes, for fits to many digits.
+    Exact,
+    /// Far beyond what data can tell.
     Full,
     /// To a part in ten thousand, for comparisons that need no more.
     Rough,
 }
 
+impl Warm {
+    /// The values of a demonstration, where there are some.
+    pub(super) fn values(&self, index: usize) -> Option<Vec<f64>> {
+        let own = self.0[index].lock().ok()?;
+        (!own.values.is_empty()).then(|| own.values.clone())
+    }
+}
+
 impl Precision {
-    fn tolerance(self) -> f64 {
+    pub(super) fn tolerance(self) -> f64 {
         match self {
-            Precision::Full => 1e-10,
+            Precision::Exact => 1e-12,
+            Precision::Full => 1e-9,
             Precision::Rough => 1e-4,
         }
     }
@@ -76,6 +93,8 @@ pub struct Term {
     pub gradient: Vec<f64>,
     /// Its derivative by the logit of ε.
     pub by_lapses: f64,
+    /// π, 1/|A(s)| and the number of decisions of every kind: all that matters for ε.
+    pub chances: Vec<[f64; 3]>,
     /// Decisions for which the likeliest action was taken; one of several equally likely counts in part.
     pub agreement: f64,
     /// Sweeps that it took.
@@ -134,6 +153,14 @@ impl Choices {
         self.model.mdp(&self.contexts[0])
     }
 
+    pub(super) fn context(&self, index: usize) -> &Context {
+        &self.contexts[index]
+    }
+
+    pub(super) fn evidence(&self, index: usize) -> &Evidence {
+        &self.evidence[index]
+    }
+
     /// Number of demonstrations.
     pub fn len(&self) -> usize {
         self.evidence.len()
@@ -168,7 +195,7 @@ impl Choices {
 
     /// Room for values, where it is not too much.
     pub fn warm(&self) -> Option<Warm> {
-        let bytes = 8 * self.len().saturating_mul(self.model.n_states());
+        let bytes = 16 * self.len().saturating_mul(self.model.n_states());
         (bytes <= MEMORY_BYTES).then(|| Warm((0..self.len()).map(|_| Mutex::default()).collect()))
     }
 
@@ -221,12 +248,12 @@ impl Choices {
     ) -> Result<Vec<Term>> {
         let many = SoftMany::new(self.model.mdp(&self.contexts[rows[0].0])?, precision.tolerance())?;
         let weights: Vec<f64> = rows.iter().flat_map(|row| row.1).copied().collect();
-        let kept: Vec<Option<Vec<f64>>> = rows
-            .iter()
-            .map(|(i, _)| warm.and_then(|warm| warm.0[*i].lock().ok().map(|mut own| std::mem::take(&mut *own))))
-            .collect();
-        let first: Vec<Option<&[f64]>> =
-            kept.iter().map(|values| values.as_deref().filter(|values| !values.is_empty())).collect();
+        let kept = |i: usize| warm.and_then(|warm| warm.0[i].lock().ok().map(|mut own| std::mem::take(&mut *own)));
+        let kept: Vec<Near> = rows.iter().map(|(i, _)| kept(*i).unwrap_or_default()).collect();
+        let near = |of: fn(&Near) -> &Vec<f64>| -> Vec<Option<&[f64]>> {
+            kept.iter().map(|own| Some(&of(own)[..]).filter(|own| !own.is_empty())).collect()
+        };
+        let first = near(|own| &own.values);
         let mut block = many.plan::<L>(&weights, &first)?;
         let mut terms = Vec::with_capacity(rows.len());
         let mut on_pairs = Vec::with_capacity(rows.len());
@@ -238,8 +265,8 @@ impl Choices {
             terms.push(term);
             on_pairs.push(own);
         }
-        let gradients = block.pull_back(&on_pairs)?;
-        for (l, ((i, w), gradient)) in rows.iter().zip(gradients).enumerate() {
+        let (gradients, visits) = block.pull_back_from(&on_pairs, &near(|own| &own.visits))?;
+        for (l, (((i, w), gradient), visits)) in rows.iter().zip(gradients).zip(visits).enumerate() {
             terms[l].gradient = gradient;
             if let Evidence::Expectations { mu, .. } = &self.evidence[*i] {
                 terms[l].value -= dot(w, mu);
@@ -247,7 +274,7 @@ impl Choices {
             }
             terms[l].sweeps = block.sweeps();
             if let Some(mut own) = warm.and_then(|warm| warm.0[*i].lock().ok()) {
-                *own = block.values(l);
+                *own = Near { values: block.values(l), visits };
             }
         }
         Ok(terms)
@@ -282,6 +309,7 @@ impl Choices {
                     (log, 1.0)
                 };
                 term.value -= decision.count * log;
+                term.chances.push([block.probability(l, decision.pair), by_chance, decision.count]);
                 meant += decision.count * share;
                 on_pairs[from + decision.pair - choices.start].1 -= decision.count * share;
                 if block.probability(l, decision.pair) >= likeliest * (1.0 - 1e-9) {
@@ -296,7 +324,7 @@ impl Choices {
     }
 
     /// V(ξ), and the weights on pairs that make its gradient.
-    fn of_start<const L: usize>(
+    pub(super) fn of_start<const L: usize>(
         &self,
         block: &SoftBlock<'_, '_, L>,
         l: usize,

@@ -7,10 +7,12 @@
 //! | [`Choices`] | the same of soft-optimal experts, or the dual of matching features; rewards of any length | one linear system |
 
 mod choices;
+mod information;
 mod likelihood;
 mod loss;
 
 pub use choices::{Choices, Precision, Term, Warm};
+pub use information::Information;
 pub use likelihood::Likelihood;
 pub use loss::Loss;
 

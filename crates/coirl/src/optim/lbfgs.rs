@@ -61,6 +61,18 @@ impl Lbfgs {
         self.moves.len() == self.changes.len() && all.into_iter().all(|list| list.len() == n)
     }
 
+    /// The same run in other coordinates, given how points and gradients are turned into them; both must be linear.
+    #[must_use]
+    pub fn turned(&self, point: impl Fn(&[f64]) -> Vec<f64>, gradient: impl Fn(&[f64]) -> Vec<f64>) -> Self {
+        Self {
+            point: point(&self.point),
+            value: self.value,
+            gradient: gradient(&self.gradient),
+            moves: self.moves.iter().map(|own| point(own)).collect(),
+            changes: self.changes.iter().map(|own| gradient(own)).collect(),
+        }
+    }
+
     /// One step; nothing where no length makes f smaller.
     pub fn step<T>(
         &mut self,

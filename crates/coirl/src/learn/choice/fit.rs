@@ -1,10 +1,11 @@
 //! The penalised likelihood of some demonstrations as a function of standardised parameters.
 
 use super::design::{Design, Form};
+use super::metric::Metric;
 use crate::error::Result;
 use crate::model::Context;
 use crate::objective::{Choices, Precision, Term, Warm};
-use crate::optim::{Evaluation, Lbfgs, norm_inf};
+use crate::optim::{Evaluation, Lbfgs, norm};
 
 /// Where ε starts when it is estimated.
 const FIRST_LAPSES: f64 = 0.02;
@@ -14,7 +15,14 @@ const COMMON: f64 = 0.2;
 const PRIOR_DECISIONS: f64 = 1.0;
 const PRIOR_LAPSES: f64 = 0.02;
 
+/// Contexts whose policies tell the curvature.
+const SAMPLED: usize = 8;
+/// Logits of ε that are looked at, and steps of bisection between them.
+const LOGITS: [f64; 2] = [-16.0, 3.0];
+const BISECTIONS: usize = 40;
+
 /// What is minimised: (−log-likelihood + λ/2 ‖θ‖²) per decision, with the logit of ε as a last parameter where lapses are estimated.
+#[derive(Clone, Copy)]
 pub(super) struct Likelihood<'f> {
     pub(super) choices: &'f Choices,
     pub(super) design: &'f Design,
@@ -80,18 +88,109 @@ impl Likelihood<'_> {
         self.indices.iter().map(|&i| self.choices.decisions(i)).sum::<f64>().max(1.0)
     }
 
+    /// The reward weights of a demonstration.
+    fn weights(&self, parameters: &[f64], index: usize) -> Vec<f64> {
+        let k = self.n_features();
+        let mut own = vec![0.0; k];
+        for (x, row) in self.design.inputs(self.contexts[index], self.form).iter().zip(parameters.chunks_exact(k)) {
+            own.iter_mut().zip(row).for_each(|(w, p)| *w += x * p);
+        }
+        own.iter_mut().zip(self.design.feature_scale()).for_each(|(w, scale)| *w /= scale);
+        own
+    }
+
     /// The terms of some demonstrations.
     pub(super) fn terms(&self, parameters: &[f64], indices: &[usize]) -> Result<Vec<Term>> {
-        let k = self.n_features();
-        let mut weights = Vec::with_capacity(indices.len() * k);
-        for &i in indices {
-            let mut own = vec![0.0; k];
-            for (x, row) in self.design.inputs(self.contexts[i], self.form).iter().zip(parameters.chunks_exact(k)) {
-                own.iter_mut().zip(row).for_each(|(w, p)| *w += x * p);
-            }
-            weights.extend(own.iter().zip(self.design.feature_scale()).map(|(w, scale)| w / scale));
-        }
+        let weights: Vec<f64> = indices.iter().flat_map(|&i| self.weights(parameters, i)).collect();
         self.choices.terms(indices, &weights, self.lapses_at(parameters), self.precision, self.warm)
+    }
+
+    /// What an input is penalised with.
+    fn penalty_of(&self, input: usize) -> f64 {
+        if input == 0 { COMMON * self.penalty } else { self.penalty }
+    }
+
+    /// First and second derivative by the logit of ε of what is minimised, but for the number of decisions.
+    fn by_logit(terms: &[Term], logit: f64) -> [f64; 2] {
+        let lapses = 1.0 / (1.0 + (-logit).exp());
+        let slope = lapses * (1.0 - lapses);
+        let (own, meant) = (PRIOR_DECISIONS * PRIOR_LAPSES, PRIOR_DECISIONS * (1.0 - PRIOR_LAPSES));
+        let mut found = [meant * lapses - own * (1.0 - lapses), (own + meant) * slope];
+        for [p, by_chance, n] in terms.iter().flat_map(|term| &term.chances) {
+            let gain = (by_chance - p) / ((1.0 - lapses) * p + lapses * by_chance);
+            found[0] -= n * slope * gain;
+            found[1] -= n * slope * gain * (1.0 - 2.0 * lapses - slope * gain);
+        }
+        found
+    }
+
+    /// The parameters with the ε that is best where the rewards are what they are; the terms are those of the parameters. The likelihood is
+    /// concave in ε, so that there is one.
+    fn with_best_lapses(&self, mut parameters: Vec<f64>, terms: &[Term]) -> Vec<f64> {
+        if self.lapses.is_none() {
+            let [mut low, mut high] = LOGITS;
+            for _ in 0..BISECTIONS {
+                let middle = 0.5 * (low + high);
+                if Self::by_logit(terms, middle)[0] > 0.0 { high = middle } else { low = middle }
+            }
+            parameters[self.n_rewards()] = 0.5 * (low + high);
+        }
+        parameters
+    }
+
+    /// Coordinates in which the objective is nearly round around a point whose terms are these.
+    pub(super) fn metric(&self, parameters: &[f64], terms: &[Term]) -> Result<Metric> {
+        let (p, k) = (self.design.n_inputs(self.form), self.n_features());
+        let mut inputs = vec![0.0; p * p];
+        let share = 1.0 / self.decisions();
+        for &i in self.indices {
+            let (x, n) = (self.design.inputs(self.contexts[i], self.form), share * self.choices.decisions(i));
+            for (row, a) in inputs.chunks_exact_mut(p).zip(&x) {
+                row.iter_mut().zip(&x).for_each(|(sum, b)| *sum += n * a * b);
+            }
+        }
+        let n = SAMPLED.min(self.indices.len());
+        let sampled: Vec<(usize, Vec<f64>)> = (0..n)
+            .map(|at| self.indices[at * self.indices.len() / n])
+            .map(|i| (i, self.weights(parameters, i)))
+            .collect();
+        let lapses = self.lapses_at(parameters);
+        let mut told = self.choices.curvature(self.indices, &sampled, lapses, Precision::Rough, self.warm)?;
+        if let Some(told) = &mut told {
+            let scale = self.design.feature_scale();
+            told.iter_mut().enumerate().for_each(|(at, x)| *x /= scale[at / k] * scale[at % k]);
+        }
+        let penalties: Vec<f64> = (0..p).map(|input| share * self.penalty_of(input)).collect();
+        let by_lapses = match self.lapses {
+            None => share * Self::by_logit(terms, parameters[self.n_rewards()])[1],
+            Some(_) => 1.0,
+        };
+        Metric::new(&inputs, told.as_deref(), k, &penalties, by_lapses)
+    }
+
+    /// The objective as a function of coordinates.
+    pub(super) fn evaluate_at(&self, metric: &Metric, coordinates: &[f64]) -> Result<Evaluation<Sums>> {
+        let found = self.evaluate(&metric.point(coordinates))?;
+        Ok(Evaluation { gradient: metric.gradient(&found.gradient), ..found })
+    }
+
+    /// A run from a point, in coordinates of its own.
+    pub(super) fn from(&self, start: &[f64]) -> Result<(Metric, Lbfgs)> {
+        let terms = self.terms(start, self.indices)?;
+        let start = self.with_best_lapses(start.to_vec(), &terms);
+        let metric = self.metric(&start, &terms)?;
+        let coordinates = metric.coordinates(&start);
+        let at = self.evaluate_at(&metric, &coordinates)?;
+        Ok((metric, Lbfgs::new(coordinates, at)))
+    }
+
+    /// The run in coordinates that fit the point that it has reached.
+    pub(super) fn refreshed(&self, metric: &Metric, optimiser: &Lbfgs) -> Result<(Metric, Lbfgs)> {
+        let point = metric.point(&optimiser.point);
+        let new = self.metric(&point, &self.terms(&point, self.indices)?)?;
+        let turned = optimiser
+            .turned(|x| new.coordinates(&metric.point(x)), |gradient| new.gradient(&metric.by_point(gradient)));
+        Ok((new, turned))
     }
 
     pub(super) fn evaluate(&self, parameters: &[f64]) -> Result<Evaluation<Sums>> {
@@ -99,7 +198,7 @@ impl Likelihood<'_> {
         let terms = self.terms(parameters, self.indices)?;
         let share = 1.0 / self.decisions();
         let rewards = self.rewards(parameters);
-        let penalty = |at: usize| if at < k { COMMON * self.penalty } else { self.penalty };
+        let penalty = |at: usize| self.penalty_of(at / k);
         let mut gradient: Vec<f64> = rewards.iter().enumerate().map(|(at, p)| share * penalty(at) * p).collect();
         let held_back: f64 = 0.5 * rewards.iter().enumerate().map(|(at, p)| penalty(at) * p * p).sum::<f64>();
         let mut sums = Sums::default();
@@ -125,26 +224,29 @@ impl Likelihood<'_> {
         Ok(Evaluation { value, gradient, remark: sums })
     }
 
-    /// From a point to where the gradient has vanished, in so many steps at most.
-    pub(super) fn minimise(&self, start: Vec<f64>, steps: usize, tolerance: f64) -> Result<Lbfgs> {
-        let at = self.evaluate(&start)?;
-        let mut optimiser = Lbfgs::new(start, at);
+    /// From a point to where a Newton step would gain next to nothing, in so many steps at most: half of the squared tolerance per decision.
+    pub(super) fn minimise(&self, start: &[f64], steps: usize, tolerance: f64) -> Result<Vec<f64>> {
+        let began = std::time::Instant::now();
+        let (metric, mut optimiser) = self.from(start)?;
         for _ in 0..steps {
-            if norm_inf(&optimiser.gradient) <= tolerance || optimiser.step(|p| self.evaluate(p))?.is_none() {
+            if std::env::var("DBG").is_ok() { eprintln!("     value {:.5} |g| {:.2e} {:?}", optimiser.value, norm(&optimiser.gradient), began.elapsed()); }
+            let done = norm(&optimiser.gradient) <= tolerance;
+            if done || optimiser.step(|coordinates| self.evaluate_at(&metric, coordinates))?.is_none() {
                 break;
             }
         }
-        Ok(optimiser)
+        if std::env::var("DBG").is_ok() { eprintln!("  {:?} λ {} value {:.5} |g| {:.2e} {:?}", self.form, self.penalty, optimiser.value, norm(&optimiser.gradient), began.elapsed()); }
+        Ok(metric.point(&optimiser.point))
     }
 
-    /// From no reward at all to where the gradient has vanished: without lapses first, because to somebody whose every action is a lapse
-    /// all rewards are alike, and that is a minimum too.
-    pub(super) fn minimise_from_nothing(&self, steps: usize, tolerance: f64) -> Result<Lbfgs> {
+    /// From no reward at all: without lapses first, because to somebody whose every action is a lapse all rewards are alike, and that is
+    /// a minimum too.
+    pub(super) fn minimise_from_nothing(&self, steps: usize, tolerance: f64) -> Result<Vec<f64>> {
         let first = self.first();
-        let Some(logit) = first.get(self.n_rewards()).copied() else { return self.minimise(first, steps, tolerance) };
+        let Some(logit) = first.get(self.n_rewards()).copied() else { return self.minimise(&first, steps, tolerance) };
         let fixed = Likelihood { lapses: Some(0.0), ..*self };
-        let mut start = fixed.minimise(first[..self.n_rewards()].to_vec(), steps, 10.0 * tolerance)?.point;
+        let mut start = fixed.minimise(&first[..self.n_rewards()], steps, tolerance)?;
         start.push(logit);
-        self.minimise(start, steps, tolerance)
+        self.minimise(&start, steps, tolerance)
     }
 }

@@ -12,6 +12,7 @@
 
 mod design;
 mod fit;
+mod metric;
 mod select;
 
 pub use design::Form;
@@ -28,16 +29,20 @@ use crate::objective::{Choices, Precision, Warm};
 use crate::optim::{Lbfgs, norm, norm_inf};
 use design::Design;
 use fit::Likelihood;
+use metric::Metric;
 use select::{FEWEST_FOR_NETWORK, Folds, WITHOUT_FOLDS, best_of, next_penalty, simplest};
 
 /// Steps by default, those of the comparison among them.
 const STEPS: u64 = 600;
 /// Steps after which plans start afresh: what a checkpoint needs to repeat.
 const REFRESH: u64 = 10;
-/// A gain per decision, over as many steps, that is not worth more of them.
-const FLAT: f64 = 2e-5;
-/// Steps without lapses before they are estimated.
-const FIRST_STEPS: usize = 60;
+/// A gain in log-likelihood, of all decisions and over as many steps, that is not worth more of them.
+const FLAT: f64 = 1e-3;
+/// Steps with rough plans that come before the others, and the gradient at which these end.
+const FIRST_STEPS: usize = 30;
+const FIRST_TOLERANCE: f64 = 1e-2;
+/// Tolerances below which plans are computed as exactly as they can be.
+const EXACT: f64 = 1e-2;
 /// Where rewards are so many times longer and the demonstrations no less likely, nothing but the penalty keeps them from growing.
 const LONGER: f64 = 8.0;
 
@@ -68,19 +73,19 @@ pub struct Choice {
     pub lapses: Option<f64>,
     /// Parts that demonstrations are divided into, each left out once.
     pub folds: usize,
-    /// The largest entry of the gradient, per decision and in units of the logits of choices, at which the fit has converged.
-    pub gradient_tolerance: f64,
+    /// How far from the optimum the fit may end, in standard errors of its parameters.
+    pub tolerance: f64,
 }
 
 impl Default for Choice {
     fn default() -> Self {
-        Self { mapping: FormChoice::Auto, penalty: None, lapses: None, folds: 5, gradient_tolerance: 5e-5 }
+        Self { mapping: FormChoice::Auto, penalty: None, lapses: None, folds: 5, tolerance: 0.1 }
     }
 }
 
 impl Choice {
     fn check(&self) -> Result<()> {
-        check_positive("gradient_tolerance", self.gradient_tolerance)?;
+        check_positive("tolerance", self.tolerance)?;
         let refuse = |name, value: f64, reason| Err(Error::InvalidSetting { name, value: value.to_string(), reason });
         match (self.penalty, self.lapses) {
             (Some(penalty), _) if !(penalty >= 0.0 && penalty.is_finite()) => {
@@ -110,7 +115,7 @@ impl Choice {
             penalty: fitted.penalty,
             lapses: fitted.lapses,
             indices: all,
-            precision: Precision::Full,
+            precision: if self.tolerance < EXACT { Precision::Exact } else { Precision::Full },
             warm: live.warm.as_ref(),
         }
     }
@@ -171,7 +176,7 @@ impl Choice {
         }
         let choices = Choices::new(problem.model(), problem.data())?;
         let warm = choices.warm();
-        state.live = Some(Live { choices, warm, optimiser: state.kept.clone() });
+        state.live = Some(Live { choices, warm, optimiser: state.kept.as_ref().map(|kept| kept.optimiser.clone()) });
         for _ in 0..state.since {
             self.advance(state, problem)?;
         }
@@ -180,12 +185,14 @@ impl Choice {
 
     /// One step of L-BFGS; whether there was one to take.
     fn advance(&self, state: &mut State, problem: &Problem<'_>) -> Result<Option<(f64, fit::Sums)>> {
-        let (Some(mut live), Some(fitted)) = (state.live.take(), state.fitted) else { return Ok(None) };
+        let (Some(mut live), Some(fitted), Some(kept)) = (state.live.take(), state.fitted, &state.kept) else {
+            return Ok(None);
+        };
         let (all, mut taken) = (problem.data().all(), None);
         if let Some(mut optimiser) = live.optimiser.take() {
             let contexts = problem.data().inputs(&all);
             let likelihood = self.likelihood(&live, &state.design, fitted, &all, &contexts);
-            let accepted = optimiser.step(|parameters| likelihood.evaluate(parameters))?;
+            let accepted = optimiser.step(|coordinates| likelihood.evaluate_at(&kept.metric, coordinates))?;
             taken = accepted.map(|accepted| (accepted.length, accepted.remark));
             live.optimiser = Some(optimiser);
         }
@@ -217,16 +224,24 @@ pub struct State {
     /// What was chosen, once it was.
     fitted: Option<Fitted>,
     /// The fit when plans last started afresh, and steps since.
-    kept: Option<Lbfgs>,
+    kept: Option<Kept>,
     since: u64,
-    /// The fit as it stands: the point, its gradient, likelihood and agreement per decision.
+    /// The fit as it stands: the point, how far it is from the optimum in standard errors, likelihood and agreement per decision.
     point: Vec<f64>,
-    steepest: f64,
+    distance: f64,
     log_likelihood: f64,
     agreement: f64,
     ended: Option<Status>,
     #[serde(skip)]
     live: Option<Live>,
+}
+
+/// A fit and the coordinates that it is in.
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Kept {
+    metric: Metric,
+    optimiser: Lbfgs,
 }
 
 /// What steps need and can be made anew.
@@ -269,7 +284,7 @@ impl Learner for Choice {
             kept: None,
             since: 0,
             point: Vec::new(),
-            steepest: f64::MAX,
+            distance: f64::MAX,
             log_likelihood: 0.0,
             agreement: 0.0,
             ended: None,
@@ -296,25 +311,29 @@ impl Learner for Choice {
             // From where the folds ended: near where the fit will.
             let compared = best_of(&state.candidates, fitted.form).map(|best| best.start.clone());
             let start = compared.filter(|own| own.len() == likelihood.n_parameters());
-            let optimiser = match start {
-                Some(start) => {
-                    let at = likelihood.evaluate(&start)?;
-                    Lbfgs::new(start, at)
-                }
-                None => likelihood.minimise_from_nothing(FIRST_STEPS, 10.0 * self.gradient_tolerance)?,
+            // The way there needs no precision.
+            let rough = Likelihood { precision: Precision::Rough, ..likelihood };
+            let start = match start {
+                Some(start) => rough.minimise(&start, FIRST_STEPS, FIRST_TOLERANCE)?,
+                None => rough.minimise_from_nothing(FIRST_STEPS, FIRST_TOLERANCE)?,
             };
-            (state.fitted, state.kept, state.since) = (Some(fitted), Some(optimiser.clone()), 0);
+            let (metric, optimiser) = likelihood.from(&start)?;
+            (state.fitted, state.kept, state.since) = (Some(fitted), Some(Kept { metric, optimiser: optimiser.clone() }), 0);
             live.warm = live.choices.warm();
             live.optimiser = Some(optimiser);
             state.live = Some(live);
         }
         let taken = self.advance(state, problem)?;
+        if std::env::var("DBG").is_ok() { eprintln!("step value {:?} dist {:.2e} sweeps {:?}", state.live.as_ref().and_then(|l| l.optimiser.as_ref().map(|o| o.value)), state.distance, taken.as_ref().map(|t| t.1.sweeps)); }
+        if std::env::var("DBG").is_ok() { eprintln!("step value {:?} dist {:?} sweeps {:?}", state.live.as_ref().and_then(|l| l.optimiser.as_ref().map(|o| o.value)), state.distance, taken.map(|t| t.1.sweeps)); }
         problem.planner().count_plans(problem.len() as u64);
-        let Some(live) = &mut state.live else { return Ok(record.into()) };
+        let (Some(live), Some(fitted), Some(kept)) = (&mut state.live, state.fitted, &mut state.kept) else {
+            return Ok(record.into());
+        };
         let Some(optimiser) = &live.optimiser else { return Ok(record.into()) };
-        state.point.clone_from(&optimiser.point);
-        state.steepest = norm_inf(&optimiser.gradient);
         let decisions: f64 = all.iter().map(|&i| live.choices.decisions(i)).sum::<f64>().max(1.0);
+        state.point = kept.metric.point(&optimiser.point);
+        state.distance = norm(&optimiser.gradient) * decisions.sqrt();
         record.batch_loss = Some(optimiser.value);
         if let Some((length, sums)) = taken {
             problem.planner().count_sweeps(sums.sweeps);
@@ -327,11 +346,14 @@ impl Learner for Choice {
         state.since += 1;
         let mut flat = false;
         if state.since >= REFRESH {
-            flat = state.kept.as_ref().is_some_and(|kept| kept.value - optimiser.value < FLAT);
-            (state.kept, state.since) = (live.optimiser.clone(), 0);
+            flat = (kept.optimiser.value - optimiser.value) * decisions < FLAT;
             live.warm = live.choices.warm();
+            let likelihood = self.likelihood(live, &state.design, fitted, &all, &contexts);
+            let (metric, optimiser) = likelihood.refreshed(&kept.metric, optimiser)?;
+            live.optimiser = Some(optimiser.clone());
+            (*kept, state.since) = (Kept { metric, optimiser }, 0);
         }
-        let converged = state.steepest <= self.gradient_tolerance || flat;
+        let converged = state.distance <= self.tolerance || flat;
         if converged || taken.is_none() {
             state.ended = Some(self.end(state, problem, converged)?);
         }
@@ -345,7 +367,10 @@ impl Learner for Choice {
             && state.fitted.is_none_or(|fitted| {
                 let rewards = state.design.n_inputs(fitted.form) * problem.n_features();
                 let own = rewards + usize::from(fitted.lapses.is_none());
-                state.kept.as_ref().is_some_and(|kept| kept.fits(own)) && [0, own].contains(&state.point.len())
+                state.kept.as_ref().is_some_and(|kept| {
+                    kept.optimiser.fits(own)
+                        && kept.metric.fits(state.design.n_inputs(fitted.form), problem.n_features())
+                }) && [0, own].contains(&state.point.len())
             })
     }
 
@@ -425,14 +450,14 @@ impl Learner for Choice {
             decisions,
             left_out: live.choices.left_out(),
             parameters: likelihood.n_parameters(),
-            gradient: state.steepest,
+            distance: state.distance,
             same_columns: state.design.constant_columns(),
             candidates: state.candidates.iter().map(Candidate::told).collect(),
         }))
     }
 
     fn guarantee(&self, state: &State, _problem: &Problem<'_>, _steps: u64) -> Result<(Option<f64>, Guarantee)> {
-        Ok((None, Guarantee::none("likelihood").with("gradient", state.steepest)))
+        Ok((None, Guarantee::none("likelihood").with("distance", state.distance)))
     }
 }
 
@@ -480,8 +505,8 @@ pub struct Explained {
     pub left_out: f64,
     /// Number of parameters.
     pub parameters: usize,
-    /// The largest entry of the gradient, per decision and in units of the logits of choices.
-    pub gradient: f64,
+    /// How far the fit is from its optimum, in standard errors of its parameters.
+    pub distance: f64,
     /// Columns of the contexts that are the same in all demonstrations, so that nothing is known of their effect.
     pub same_columns: usize,
     /// What was compared on demonstrations that were left out, in the order of the comparison.

@@ -8,6 +8,7 @@
 
 use crate::model::Kernel;
 use crate::plan::kernels::lanes::{LaneChange, LaneWork, Lanes, Rows, larger, minus};
+use crate::plan::kernels::real::Real;
 
 /// exp(x) for x ≤ 0, to about an ulp; zero below the smallest normal number.
 #[inline(always)]
@@ -63,8 +64,9 @@ pub(crate) struct SoftBackup<'a, const L: usize> {
     pub(crate) out: &'a mut [Lanes<f64, L>],
     /// π of every pair.
     pub(crate) policy: &'a mut [Lanes<f64, L>],
-    /// Σ π of the pairs that share a row.
+    /// Σ π of the pairs that share a row; zero where no lane takes it with more than `negligible` probability.
     pub(crate) row_share: &'a mut [Lanes<f64, L>],
+    pub(crate) negligible: f64,
 }
 
 impl<const L: usize> LaneWork for SoftBackup<'_, L> {
@@ -72,7 +74,7 @@ impl<const L: usize> LaneWork for SoftBackup<'_, L> {
 
     #[inline(always)]
     fn body(self) -> LaneChange<f64, L> {
-        let Self { kernel, gamma, reward, ended, v, out, policy, row_share } = self;
+        let Self { kernel, gamma, reward, ended, v, out, policy, row_share, negligible } = self;
         let (layout, rows, pairs) = (kernel.layout(), Rows::of(kernel), kernel.pairs());
         assert!(v.len() == kernel.n_states() && out.len() == v.len() && ended.len() == v.len());
         assert!(policy.len() == pairs.len() && row_share.len() == kernel.n_rows());
@@ -121,6 +123,12 @@ impl<const L: usize> LaneWork for SoftBackup<'_, L> {
                     let share = &mut row_share[layout.pair_row[pair] as usize].0;
                     *share = std::array::from_fn(|l| share[l] + probability[l]);
                 }
+                for share in &mut row_share[first..end] {
+                    let most = share.0.iter().fold(0.0, |most: f64, x| if *x > most { *x } else { most });
+                    if most <= negligible {
+                        *share = Lanes::ZERO;
+                    }
+                }
                 value = std::array::from_fn(|l| best[l] + sum[l].ln());
             }
             change = change.with(minus(value, v[s].0));
@@ -130,64 +138,64 @@ impl<const L: usize> LaneWork for SoftBackup<'_, L> {
     }
 }
 
-/// out = base + γ P_π x.
-pub(crate) struct SoftSweep<'a, const L: usize> {
+/// out = γ P_π x.
+pub(crate) struct SoftSweep<'a, T, const L: usize> {
     pub(crate) kernel: &'a Kernel,
-    pub(crate) gamma: f64,
-    pub(crate) row_share: &'a [Lanes<f64, L>],
-    pub(crate) base: &'a [Lanes<f64, L>],
-    pub(crate) x: &'a [Lanes<f64, L>],
-    pub(crate) out: &'a mut [Lanes<f64, L>],
+    pub(crate) gamma: T,
+    pub(crate) row_share: &'a [Lanes<T, L>],
+    pub(crate) x: &'a [Lanes<T, L>],
+    pub(crate) out: &'a mut [Lanes<T, L>],
 }
 
-impl<const L: usize> LaneWork for SoftSweep<'_, L> {
-    type Output = LaneChange<f64, L>;
+impl<T: Real, const L: usize> LaneWork for SoftSweep<'_, T, L> {
+    type Output = ();
 
     #[inline(always)]
-    fn body(self) -> LaneChange<f64, L> {
-        let Self { kernel, gamma, row_share, base, x, out } = self;
+    fn body(self) {
+        let Self { kernel, gamma, row_share, x, out } = self;
         let (layout, rows) = (kernel.layout(), Rows::of(kernel));
-        assert!(x.len() == kernel.n_states() && base.len() == x.len() && out.len() == x.len());
-        assert_eq!(row_share.len(), kernel.n_rows());
-        let mut change = LaneChange::NONE;
+        assert!(x.len() == kernel.n_states() && out.len() == x.len() && row_share.len() == kernel.n_rows());
         for s in 0..x.len() {
-            let mut later = [0.0; L];
+            let mut later = [T::ZERO; L];
             for row in layout.state_rows[s] as usize..layout.state_rows[s + 1] as usize {
+                let share = &row_share[row].0;
+                if *share == [T::ZERO; L] {
+                    continue;
+                }
                 // SAFETY: the row is one of a state, and the length of `x` was compared.
                 let expected = unsafe { rows.expected(row, x) };
-                let share = &row_share[row].0;
                 later = std::array::from_fn(|l| later[l] + share[l] * expected[l]);
             }
-            let value: [f64; L] = std::array::from_fn(|l| base[s].0[l] + gamma * later[l]);
-            change = change.with(minus(value, x[s].0));
-            out[s].0 = value;
+            out[s].0 = std::array::from_fn(|l| gamma * later[l]);
         }
-        change
     }
 }
 
 /// out = γ P_πᵀ x.
-pub(crate) struct SoftPush<'a, const L: usize> {
+pub(crate) struct SoftPush<'a, T, const L: usize> {
     pub(crate) kernel: &'a Kernel,
-    pub(crate) gamma: f64,
-    pub(crate) row_share: &'a [Lanes<f64, L>],
-    pub(crate) x: &'a [Lanes<f64, L>],
-    pub(crate) out: &'a mut [Lanes<f64, L>],
+    pub(crate) gamma: T,
+    pub(crate) row_share: &'a [Lanes<T, L>],
+    pub(crate) x: &'a [Lanes<T, L>],
+    pub(crate) out: &'a mut [Lanes<T, L>],
 }
 
-impl<const L: usize> LaneWork for SoftPush<'_, L> {
+impl<T: Real, const L: usize> LaneWork for SoftPush<'_, T, L> {
     type Output = ();
 
     #[inline(always)]
     fn body(self) {
         let Self { kernel, gamma, row_share, x, out } = self;
         let layout = kernel.layout();
-        let probabilities = kernel.probabilities();
+        let probabilities = T::probabilities(kernel);
         assert!(x.len() == kernel.n_states() && out.len() == x.len() && row_share.len() == kernel.n_rows());
         out.fill(Lanes::ZERO);
         for s in 0..x.len() {
             for row in layout.state_rows[s] as usize..layout.state_rows[s + 1] as usize {
-                let flow: [f64; L] = std::array::from_fn(|l| gamma * (row_share[row].0[l] * x[s].0[l]));
+                if row_share[row].0 == [T::ZERO; L] {
+                    continue;
+                }
+                let flow: [T; L] = std::array::from_fn(|l| gamma * (row_share[row].0[l] * x[s].0[l]));
                 for entry in layout.row_start[row]..layout.row_start[row + 1] {
                     // SAFETY: row starts ascend to the number of entries, and successors are states.
                     let (p, to) = unsafe {

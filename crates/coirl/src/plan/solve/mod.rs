@@ -11,3 +11,4 @@ pub(in crate::plan) mod many;
 pub(in crate::plan) mod residual;
 pub(in crate::plan) mod soft;
 pub(in crate::plan) mod soft_many;
+mod soft_system;

@@ -15,22 +15,19 @@ use crate::error::{Error, Result, check_finite, check_length, check_positive};
 use crate::model::{Criterion, Features, Mdp, Reward, StateId};
 use crate::plan::evaluate;
 use crate::plan::kernels::lanes::{LaneChange, LaneWork, Lanes};
-use crate::plan::kernels::soft_lanes::{SoftBackup, SoftPush, SoftReward, SoftSweep};
+use crate::plan::kernels::soft_lanes::{SoftBackup, SoftReward};
 use crate::plan::policy::Policy;
 use crate::plan::solve::soft::SoftPlanner;
+use crate::plan::solve::soft_system::{Side, SoftSystem, Way, residuals};
 use crate::simd::Simd;
-use faer::Mat;
-use faer::linalg::solvers::{PartialPivLu, Solve};
 
 /// Rewards side by side.
-pub const SOFT_LANES: usize = 8;
+pub const SOFT_LANES: usize = 16;
 /// How much of the residual of a Newton step's system may be left, at first; later steps are worth solving better.
 const INEXACT: f64 = 0.05;
 const MAX_OUTER: usize = 200;
-/// Products with the matrix of a policy after which another way is taken.
-const MAX_PRODUCTS: usize = 120;
-/// Sweeps after which a dense factorisation, or the planner for one reward, takes over.
-const MAX_SWEEPS: usize = 2000;
+/// Rows that nobody takes with a larger share of the tolerance than this are left out of products.
+const NEGLIGIBLE: f64 = 1e-4;
 /// States for which a dense factorisation is thought of.
 const DENSE_STATES: usize = 1500;
 /// Cubes of states per entry of the kernel below which a model is factorised at once.
@@ -55,25 +52,9 @@ pub struct SoftBlock<'s, 'm, const L: usize> {
     v: Vec<Lanes<f64, L>>,
     backed: Vec<Lanes<f64, L>>,
     policy: Vec<Lanes<f64, L>>,
-    row_share: Vec<Lanes<f64, L>>,
     change: LaneChange<f64, L>,
-    way: Way,
-    sweeps: usize,
-}
-
-/// How linear systems are solved.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Way {
-    Krylov,
-    Sweeps,
-    Dense,
-    Alone,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Side {
-    Values,
-    Visits,
+    /// The matrices of the policies.
+    system: SoftSystem<'s, L>,
 }
 
 impl<'m> SoftMany<'m> {
@@ -116,10 +97,15 @@ impl<'m> SoftMany<'m> {
             v: vec![Lanes::ZERO; states],
             backed: vec![Lanes::ZERO; states],
             policy: vec![Lanes::ZERO; pairs],
-            row_share: vec![Lanes::ZERO; self.mdp.kernel().n_rows()],
             change: LaneChange::NONE,
-            way: if self.small { Way::Dense } else { Way::Krylov },
-            sweeps: 0,
+            system: SoftSystem {
+                kernel: self.mdp.kernel(),
+                gamma: self.mdp.criterion().discount(),
+                row_share: vec![Lanes::ZERO; self.mdp.kernel().n_rows()],
+                n,
+                way: if self.small { Way::Dense } else { Way::Krylov },
+                sweeps: 0,
+            },
             rewards,
             lanes,
         };
@@ -164,10 +150,11 @@ impl<const L: usize> SoftBlock<'_, '_, L> {
             v: &self.v,
             out: &mut self.backed,
             policy: &mut self.policy,
-            row_share: &mut self.row_share,
+            row_share: &mut self.system.row_share,
+            negligible: NEGLIGIBLE * self.many.tolerance,
         }
         .run(Simd::Auto);
-        self.sweeps += 1;
+        self.system.sweeps += 1;
     }
 
     /// How far the values of a lane may be off, but for a constant that no choice depends on.
@@ -201,7 +188,7 @@ impl<const L: usize> SoftBlock<'_, '_, L> {
             if off <= 1.0 || (stalls >= 4 && off < 1e3) || stalls > 40 {
                 return Ok(());
             }
-            match self.way {
+            match self.system.way {
                 Way::Krylov | Way::Sweeps => self.step_iterated()?,
                 Way::Dense => self.step_dense()?,
                 Way::Alone => return Ok(()),
@@ -215,118 +202,24 @@ impl<const L: usize> SoftBlock<'_, '_, L> {
         let right = residuals(&self.backed, &self.v);
         // Near the end Newton's method squares errors: as much is asked of its systems.
         let off = (0..self.n()).map(|l| self.error(l, &self.change)).fold(0.0, f64::max);
-        match self.solved(Side::Values, &right, off.clamp(1e-4, INEXACT)) {
+        match self.system.solved(Side::Values, &right, None, off.clamp(1e-4, INEXACT)) {
             Some(x) => {
                 self.v.iter_mut().zip(&x).for_each(|(v, x)| v.0 = std::array::from_fn(|l| v.0[l] + x.0[l]));
                 Ok(())
             }
             None if self.v.len() <= DENSE_STATES => {
-                self.way = Way::Dense;
+                self.system.way = Way::Dense;
                 self.step_dense()
             }
             None => self.step_alone(),
         }
     }
 
-    /// γ P_π x, or γ P_πᵀ x.
-    fn product(&mut self, side: Side, x: &[Lanes<f64, L>], zero: &[Lanes<f64, L>], out: &mut [Lanes<f64, L>]) {
-        let (kernel, gamma, row_share) = (self.many.mdp.kernel(), self.gamma(), &self.row_share[..]);
-        match side {
-            Side::Values => drop(SoftSweep { kernel, gamma, row_share, base: zero, x, out }.run(Simd::Auto)),
-            Side::Visits => SoftPush { kernel, gamma, row_share, x, out }.run(Simd::Auto),
-        }
-        self.sweeps += 1;
-    }
-
-    /// (I − γ P_π)⁻¹ b, or its transpose, by whatever gets there: Krylov steps, or sweeps where these break down, as they do where
-    /// nothing is left to chance.
-    fn solved(&mut self, side: Side, b: &[Lanes<f64, L>], tolerance: f64) -> Option<Vec<Lanes<f64, L>>> {
-        if self.way == Way::Krylov {
-            if let Some(x) = self.krylov(side, b, tolerance) {
-                return Some(x);
-            }
-            self.way = Way::Sweeps;
-        }
-        self.swept(side, b, tolerance)
-    }
-
-    /// (I − γ P_π)⁻¹ b, or its transpose, as b + γ P_π (b + γ P_π (b + …)); nothing where that takes long.
-    fn swept(&mut self, side: Side, b: &[Lanes<f64, L>], tolerance: f64) -> Option<Vec<Lanes<f64, L>>> {
-        let mut x = b.to_vec();
-        let mut next = vec![Lanes::ZERO; b.len()];
-        let zero = next.clone();
-        let size = dots(b, b);
-        for _ in 0..MAX_SWEEPS {
-            self.product(side, &x, &zero, &mut next);
-            next.iter_mut().zip(b).for_each(|(x, b)| x.0 = std::array::from_fn(|l| x.0[l] + b.0[l]));
-            let change = residuals(&next, &x);
-            let left = dots(&change, &change);
-            std::mem::swap(&mut x, &mut next);
-            // What is left shrinks by γ at least, so that this is the residual of the last but one.
-            if (0..self.n()).all(|l| left[l] <= tolerance * tolerance * size[l]) {
-                return Some(x);
-            }
-        }
-        None
-    }
-
-    /// (I − γ P_π)⁻¹ b, or its transpose, by BiCGSTAB (van der Vorst 1992) in every lane, to a residual relative to b; nothing where that
-    /// takes long.
-    fn krylov(&mut self, side: Side, b: &[Lanes<f64, L>], tolerance: f64) -> Option<Vec<Lanes<f64, L>>> {
-        let n = b.len();
-        let zero = vec![Lanes::ZERO; n];
-        // The right-hand side itself is as good a start as any, and right where nothing follows.
-        let mut x = b.to_vec();
-        let mut v = vec![Lanes::ZERO; n];
-        self.product(side, &x, &zero, &mut v);
-        let mut r = v.clone();
-        let (r0, mut p, mut t) = (r.clone(), r.clone(), vec![Lanes::ZERO; n]);
-        let mut rho = dots(&r0, &r);
-        let size = dots(b, b);
-        let goal: [f64; L] = std::array::from_fn(|l| tolerance * tolerance * size[l]);
-        let mut left = dots(&r, &r);
-        for _ in 0..MAX_PRODUCTS / 2 {
-            let open: [bool; L] = std::array::from_fn(|l| left[l] > goal[l] && l < self.n());
-            if !open.contains(&true) {
-                return Some(x);
-            }
-            self.product(side, &p, &zero, &mut v);
-            v.iter_mut().zip(&p).for_each(|(v, p)| v.0 = std::array::from_fn(|l| p.0[l] - v.0[l]));
-            let along = dots(&r0, &v);
-            let alpha: [f64; L] = std::array::from_fn(|l| if open[l] { rho[l] / along[l] } else { 0.0 });
-            r.iter_mut().zip(&v).for_each(|(r, v)| r.0 = std::array::from_fn(|l| r.0[l] - alpha[l] * v.0[l]));
-            self.product(side, &r, &zero, &mut t);
-            t.iter_mut().zip(&r).for_each(|(t, r)| t.0 = std::array::from_fn(|l| r.0[l] - t.0[l]));
-            let (tt, tr) = (dots(&t, &t), dots(&t, &r));
-            let omega: [f64; L] = std::array::from_fn(|l| if open[l] && tt[l] > 0.0 { tr[l] / tt[l] } else { 0.0 });
-            for i in 0..n {
-                x[i].0 = std::array::from_fn(|l| x[i].0[l] + alpha[l] * p[i].0[l] + omega[l] * r[i].0[l]);
-                r[i].0 = std::array::from_fn(|l| r[i].0[l] - omega[l] * t[i].0[l]);
-            }
-            let (next, now) = (dots(&r0, &r), dots(&r, &r));
-            let beta: [f64; L] =
-                std::array::from_fn(|l| if open[l] { next[l] / rho[l] * (alpha[l] / omega[l]) } else { 0.0 });
-            let done = |l: usize| !open[l] || now[l] <= goal[l];
-            if (0..L).any(|l| !(now[l].is_finite() && (done(l) || beta[l].is_finite()))) {
-                return None;
-            }
-            for i in 0..n {
-                p[i].0 = std::array::from_fn(|l| {
-                    if done(l) { p[i].0[l] } else { r[i].0[l] + beta[l] * (p[i].0[l] - omega[l] * v[i].0[l]) }
-                });
-            }
-            left = std::array::from_fn(|l| if open[l] { now[l] } else { left[l] });
-            rho = next;
-        }
-        None
-    }
-
     fn step_dense(&mut self) -> Result<()> {
+        let right = residuals(&self.backed, &self.v);
         for l in 0..self.n() {
-            let lu = self.factorised(l);
-            let right = Mat::from_fn(self.v.len(), 1, |s, _| self.backed[s].0[l] - self.v[s].0[l]);
-            let x = lu.solve(&right);
-            (0..self.v.len()).for_each(|s| self.v[s].0[l] += x[(s, 0)]);
+            let x = self.system.dense(&self.system.factorised(l), Side::Values, &right, l);
+            self.v.iter_mut().zip(x).for_each(|(v, x)| v.0[l] += x);
         }
         for l in self.n()..L {
             let last = self.n() - 1;
@@ -335,33 +228,19 @@ impl<const L: usize> SoftBlock<'_, '_, L> {
         Ok(())
     }
 
-    /// I − γ P_π of a lane.
-    fn factorised(&self, l: usize) -> PartialPivLu<f64> {
-        let (kernel, gamma, n) = (self.many.mdp.kernel(), self.gamma(), self.v.len());
-        let mut system = Mat::<f64>::identity(n, n);
-        for s in 0..n {
-            for row in kernel.layout().state_rows[s] as usize..kernel.layout().state_rows[s + 1] as usize {
-                let (next, p) = kernel.row(row);
-                let share = gamma * self.row_share[row].0[l];
-                next.iter().zip(p).for_each(|(&to, p)| system[(s, to as usize)] -= share * p);
-            }
-        }
-        system.partial_piv_lu()
-    }
-
     /// Every reward by itself.
     fn step_alone(&mut self) -> Result<()> {
         for l in 0..self.n() {
             let plan = SoftPlanner::default().plan(&self.many.mdp, &self.rewards[l])?;
             self.v.iter_mut().zip(&plan.values).for_each(|(v, x)| v.0[l] = *x);
         }
-        self.way = Way::Alone;
+        self.system.way = Way::Alone;
         Ok(())
     }
 
     /// Sweeps made.
     pub fn sweeps(&self) -> usize {
-        self.sweeps
+        self.system.sweeps
     }
 
     /// V of a lane.
@@ -369,6 +248,11 @@ impl<const L: usize> SoftBlock<'_, '_, L> {
         let gamma = self.gamma();
         let shift = if gamma < 1.0 { gamma * self.change.mid(l) / (1.0 - gamma) } else { 0.0 };
         self.backed.iter().map(|v| v.0[l] + shift).collect()
+    }
+
+    /// The pairs of a state.
+    pub(crate) fn pairs_of(&self, state: usize) -> std::ops::Range<usize> {
+        self.many.mdp.pairs().of_state(state)
     }
 
     /// π of a pair.
@@ -387,6 +271,15 @@ impl<const L: usize> SoftBlock<'_, '_, L> {
 
     /// Σ e(s, a) ∂Q(s, a)/∂w of each lane, given its weights on pairs.
     pub fn pull_back(&mut self, weights: &[Vec<(usize, f64)>]) -> Result<Vec<Vec<f64>>> {
+        self.pull_back_from(weights, &vec![None; self.n()]).map(|found| found.0)
+    }
+
+    /// [`pull_back`](Self::pull_back) from visits near those wanted where there are some, and the visits of each lane.
+    pub(crate) fn pull_back_from(
+        &mut self,
+        weights: &[Vec<(usize, f64)>],
+        near: &[Option<&[f64]>],
+    ) -> Result<(Vec<Vec<f64>>, Vec<Vec<f64>>)> {
         check_length("weights on pairs", self.n(), weights.len())?;
         let (mdp, gamma) = (&self.many.mdp, self.gamma());
         let (kernel, features, pairs) = (mdp.kernel(), mdp.features(), mdp.pairs());
@@ -399,7 +292,13 @@ impl<const L: usize> SoftBlock<'_, '_, L> {
                 kernel.successors(pair).for_each(|(next, p)| start[next].0[l] += gamma * p * e);
             }
         }
-        let visits = self.visits(start)?;
+        let mut from = start.clone();
+        for (l, near) in near.iter().enumerate() {
+            if let Some(near) = near.filter(|near| near.len() == from.len()) {
+                from.iter_mut().zip(near).for_each(|(x, near)| x.0[l] = *near);
+            }
+        }
+        let visits = self.visits(start, &from)?;
         for s in (0..mdp.n_states()).filter(|&s| visits[s].0.iter().any(|x| *x != 0.0)) {
             for (l, gradient) in gradients.iter_mut().enumerate() {
                 let d = visits[s].0[l];
@@ -414,19 +313,75 @@ impl<const L: usize> SoftBlock<'_, '_, L> {
             }
         }
         gradients.iter().try_for_each(|gradient| check_finite("gradient of soft choices", gradient))?;
-        Ok(gradients)
+        Ok((gradients, (0..self.n()).map(|l| visits.iter().map(|x| x.0[l]).collect()).collect()))
+    }
+
+    /// ψ of a lane, state by state: what each feature adds up to from a state on. Nothing where the model is too large for it.
+    pub(crate) fn successor_features(&self, l: usize) -> Option<Vec<f64>> {
+        let (mdp, n) = (&self.many.mdp, self.v.len());
+        let (features, pairs) = (mdp.features(), mdp.pairs());
+        let k = features.n_features();
+        let mut now = vec![0.0; n * k];
+        for s in (0..n).filter(|&s| !self.many.ended[s]) {
+            for pair in pairs.of_state(s) {
+                features.add_scaled(s, pair, self.policy[pair].0[l], &mut now[s * k..(s + 1) * k]);
+            }
+        }
+        let mut system = self.system.of_lane(l);
+        let lu = (system.way == Way::Dense).then(|| system.factorised(0));
+        let mut found = vec![0.0; n * k];
+        for first in (0..k).step_by(L) {
+            let some = (first..k.min(first + L)).collect::<Vec<_>>();
+            system.n = some.len();
+            let lane = |s: usize| Lanes(std::array::from_fn(|at| some.get(at).map_or(0.0, |f| now[s * k + f])));
+            let right: Vec<Lanes<f64, L>> = (0..n).map(lane).collect();
+            let x = match &lu {
+                Some(lu) => {
+                    let own: Vec<Vec<f64>> =
+                        (0..some.len()).map(|at| system.dense(lu, Side::Values, &right, at)).collect();
+                    (0..n).map(|s| Lanes(std::array::from_fn(|at| own.get(at).map_or(0.0, |x| x[s])))).collect()
+                }
+                None => system.solved(Side::Values, &right, None, self.adjoint_tolerance())?,
+            };
+            for s in 0..n {
+                some.iter().enumerate().for_each(|(at, f)| found[s * k + f] = x[s].0[at]);
+            }
+        }
+        Some(found)
+    }
+
+    /// ∂Q(s, a)/∂w of a pair, given ψ.
+    pub(crate) fn derivative(&self, successors: &[f64], pair: usize) -> Vec<f64> {
+        let mdp = &self.many.mdp;
+        let k = mdp.features().n_features();
+        let mut own = vec![0.0; k];
+        mdp.features().add_scaled(mdp.pairs().state(pair).index(), pair, 1.0, &mut own);
+        for (next, p) in mdp.kernel().successors(pair) {
+            let share = self.gamma() * p;
+            own.iter_mut().zip(&successors[next * k..(next + 1) * k]).for_each(|(sum, x)| *sum += share * x);
+        }
+        own
+    }
+
+    /// The residual of adjoint systems that gradients can bear: what is left adds up over the horizon.
+    fn adjoint_tolerance(&self) -> f64 {
+        let horizon = if self.gamma() < 1.0 { 1.0 / (1.0 - self.gamma()) } else { 1e3 };
+        (0.1 * self.many.tolerance.sqrt() * (10.0 / horizon).min(1.0)).clamp(1e-12, 1e-3)
     }
 
     /// (I − γ P_πᵀ)⁻¹ start.
-    fn visits(&mut self, start: Vec<Lanes<f64, L>>) -> Result<Vec<Lanes<f64, L>>> {
-        match self.way {
-            Way::Krylov | Way::Sweeps => match self.solved(Side::Visits, &start, 0.1 * self.many.tolerance) {
-                Some(visits) => Ok(visits),
-                None => {
-                    self.way = if start.len() <= DENSE_STATES { Way::Dense } else { Way::Alone };
-                    self.visits(start)
+    fn visits(&mut self, start: Vec<Lanes<f64, L>>, from: &[Lanes<f64, L>]) -> Result<Vec<Lanes<f64, L>>> {
+        match self.system.way {
+            Way::Krylov | Way::Sweeps => {
+                let tolerance = self.adjoint_tolerance();
+                match self.system.solved(Side::Visits, &start, Some(from), tolerance) {
+                    Some(visits) => Ok(visits),
+                    None => {
+                        self.system.way = if start.len() <= DENSE_STATES { Way::Dense } else { Way::Alone };
+                        self.visits(start, from)
+                    }
                 }
-            },
+            }
             Way::Dense => Ok(self.visits_dense(&start)),
             Way::Alone => self.visits_alone(&start),
         }
@@ -435,9 +390,8 @@ impl<const L: usize> SoftBlock<'_, '_, L> {
     fn visits_dense(&self, start: &[Lanes<f64, L>]) -> Vec<Lanes<f64, L>> {
         let mut visits = vec![Lanes::ZERO; start.len()];
         for l in (0..self.n()).filter(|&l| start.iter().any(|x| x.0[l] != 0.0)) {
-            let right = Mat::from_fn(start.len(), 1, |s, _| start[s].0[l]);
-            let d = self.factorised(l).solve_transpose(&right);
-            (0..start.len()).for_each(|s| visits[s].0[l] = d[(s, 0)]);
+            let d = self.system.dense(&self.system.factorised(l), Side::Visits, start, l);
+            visits.iter_mut().zip(d).for_each(|(visits, d)| visits.0[l] = d);
         }
         visits
     }
@@ -453,15 +407,6 @@ impl<const L: usize> SoftBlock<'_, '_, L> {
         }
         Ok(visits)
     }
-}
-
-/// Σ a·b of each lane.
-fn dots<const L: usize>(a: &[Lanes<f64, L>], b: &[Lanes<f64, L>]) -> [f64; L] {
-    a.iter().zip(b).fold([0.0; L], |sum, (a, b)| std::array::from_fn(|l| sum[l] + a.0[l] * b.0[l]))
-}
-
-fn residuals<const L: usize>(new: &[Lanes<f64, L>], old: &[Lanes<f64, L>]) -> Vec<Lanes<f64, L>> {
-    new.iter().zip(old).map(|(new, old)| Lanes(std::array::from_fn(|l| new.0[l] - old.0[l]))).collect()
 }
 
 /// Σ p·v over the successors of a pair in the order in which backups sum.

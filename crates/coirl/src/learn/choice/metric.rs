@@ -1,0 +1,156 @@
+//! Coordinates in which the penalised likelihood is nearly round, so that L-BFGS needs few steps.
+//!
+//! With S the mean of x(c) x(c)ᵀ over decisions and F the mean information of a decision about the reward of its context, the
+//! curvature is near H = S ⊗ F + λ/n. Both are small: H = (U ⊗ V) diag(h) (U ⊗ V)ᵀ from the eigenvectors of each, and
+//! θ = (U ⊗ V) diag(h)^−½ η. In η half the squared gradient is what a Newton step would gain.
+
+use crate::error::{Error, Result};
+use faer::{Mat, Side};
+
+/// Directions that are told less about than this share of the best one are stepped along as if they were told as much.
+const LEAST: f64 = 1e-8;
+/// What a decision is taken to tell about a feature where nothing is known.
+const UNKNOWN: f64 = 0.1;
+
+/// θ as a function of η.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Metric {
+    /// U, column after column.
+    inputs: Vec<Vec<f64>>,
+    /// V, column after column; nothing stands for the identity.
+    features: Option<Vec<Vec<f64>>>,
+    /// h^−½, input after input; and that of what follows the rewards.
+    scale: Vec<f64>,
+    last: f64,
+}
+
+impl Metric {
+    /// From S and F, row by row, the number of features, the penalty of each input per decision, and the curvature of the last parameter.
+    /// Where F is not known every feature is taken to be told about as much.
+    pub(super) fn new(inputs: &[f64], features: Option<&[f64]>, k: usize, penalties: &[f64], last: f64) -> Result<Self> {
+        let (by_input, u) = eigen(inputs)?;
+        let (by_feature, v) = match features {
+            Some(features) => eigen(features).map(|(values, vectors)| (values, Some(vectors)))?,
+            None => (vec![UNKNOWN; k], None),
+        };
+        let mut curvatures = Vec::with_capacity(u.len() * k);
+        for (column, s) in u.iter().zip(&by_input) {
+            let held: f64 = column.iter().zip(penalties).map(|(u, p)| u * u * p).sum();
+            curvatures.extend(by_feature.iter().map(|f| s.max(0.0) * f.max(0.0) + held));
+        }
+        let largest = curvatures.iter().fold(0.0, |most: f64, h| most.max(*h));
+        let least = if largest > 0.0 { LEAST * largest } else { 1.0 };
+        let scale = curvatures.iter().map(|h| 1.0 / h.max(least).sqrt()).collect();
+        Ok(Self { inputs: u, features: v, scale, last: 1.0 / last.max(least).sqrt() })
+    }
+
+    /// Whether it is for so many inputs and features.
+    pub(super) fn fits(&self, inputs: usize, features: usize) -> bool {
+        let square = |columns: &[Vec<f64>], n: usize| columns.len() == n && columns.iter().all(|own| own.len() == n);
+        square(&self.inputs, inputs)
+            && self.features.as_ref().is_none_or(|own| square(own, features))
+            && self.scale.len() == inputs * features
+    }
+
+    /// θ of η.
+    pub(super) fn point(&self, coordinates: &[f64]) -> Vec<f64> {
+        let n = self.scale.len();
+        let scaled: Vec<f64> = coordinates.iter().zip(&self.scale).map(|(x, scale)| x * scale).collect();
+        let mut point = self.turned(&scaled, false);
+        point.extend(coordinates[n..].iter().map(|x| x * self.last));
+        point
+    }
+
+    /// η of θ.
+    pub(super) fn coordinates(&self, point: &[f64]) -> Vec<f64> {
+        let n = self.scale.len();
+        let turned = self.turned(&point[..n], true);
+        let mut own: Vec<f64> = turned.iter().zip(&self.scale).map(|(x, scale)| x / scale).collect();
+        own.extend(point[n..].iter().map(|x| x / self.last));
+        own
+    }
+
+    /// The gradient by η, given that by θ.
+    pub(super) fn gradient(&self, by_point: &[f64]) -> Vec<f64> {
+        let n = self.scale.len();
+        let turned = self.turned(&by_point[..n], true);
+        let mut own: Vec<f64> = turned.iter().zip(&self.scale).map(|(x, scale)| x * scale).collect();
+        own.extend(by_point[n..].iter().map(|x| x * self.last));
+        own
+    }
+
+    /// The gradient by θ, given that by η.
+    pub(super) fn by_point(&self, gradient: &[f64]) -> Vec<f64> {
+        let n = self.scale.len();
+        let scaled: Vec<f64> = gradient.iter().zip(&self.scale).map(|(x, scale)| x / scale).collect();
+        let mut own = self.turned(&scaled, false);
+        own.extend(gradient[n..].iter().map(|x| x / self.last));
+        own
+    }
+
+    /// (U ⊗ V) x, or its transpose.
+    fn turned(&self, x: &[f64], back: bool) -> Vec<f64> {
+        let (p, k) = (self.inputs.len(), self.scale.len() / self.inputs.len());
+        let entry = |columns: &[Vec<f64>], row: usize, column: usize| match back {
+            false => columns[column][row],
+            true => columns[row][column],
+        };
+        let mut half = x[..p * k].to_vec();
+        if let Some(features) = &self.features {
+            for i in 0..p {
+                for f in 0..k {
+                    half[i * k + f] = (0..k).map(|g| entry(features, f, g) * x[i * k + g]).sum();
+                }
+            }
+        }
+        let mut out = vec![0.0; p * k];
+        for i in 0..p {
+            for j in 0..p {
+                let share = entry(&self.inputs, i, j);
+                if share != 0.0 {
+                    for f in 0..k {
+                        out[i * k + f] += share * half[j * k + f];
+                    }
+                }
+            }
+        }
+        out
+    }
+}
+
+/// Eigenvalues and eigenvectors of a symmetric matrix.
+fn eigen(matrix: &[f64]) -> Result<(Vec<f64>, Vec<Vec<f64>>)> {
+    let n = matrix.len().isqrt();
+    let own = Mat::from_fn(n, n, |i, j| 0.5 * (matrix[i * n + j] + matrix[j * n + i]));
+    let failed = |error| Error::Solver { problem: "curvature of the likelihood", reason: format!("{error:?}") };
+    let found = own.self_adjoint_eigen(Side::Lower).map_err(failed)?;
+    let values = (0..n).map(|i| found.S()[i]).collect();
+    Ok((values, (0..n).map(|j| (0..n).map(|i| found.U()[(i, j)]).collect()).collect()))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)] // a failed unwrap is a failed test
+mod tests {
+    use super::*;
+
+    #[test]
+    fn coordinates_go_there_and_back_and_make_the_curvature_round() {
+        let (s, f) = ([2.0, 0.5, 0.5, 1.0], [3.0, -1.0, 0.2, -1.0, 2.0, 0.0, 0.2, 0.0, 0.1]);
+        let metric = Metric::new(&s, Some(&f), 3, &[0.3, 0.3], 4.0).unwrap();
+        assert!(metric.fits(2, 3) && !metric.fits(3, 2));
+        let point: Vec<f64> = (0..7).map(|i| f64::from(i) - 2.5).collect();
+        let near = |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-9) && a.len() == b.len();
+        assert!(near(&point, &metric.point(&metric.coordinates(&point))));
+        assert!(near(&point, &metric.by_point(&metric.gradient(&point))));
+        // In the new coordinates H is the identity: the gradient of ½ θᵀHθ is η.
+        let h = |i: usize, j: usize| {
+            let own = if i == j { 0.3 } else { 0.0 };
+            s[(i / 3) * 2 + j / 3] * f[(i % 3) * 3 + j % 3] + own
+        };
+        let mut gradient: Vec<f64> = (0..6).map(|i| (0..6).map(|j| h(i, j) * point[j]).sum()).collect();
+        gradient.push(4.0 * point[6]);
+        let (found, wanted) = (metric.gradient(&gradient), metric.coordinates(&point));
+        assert!(near(&found, &wanted), "{found:?} {wanted:?}");
+    }
+}
