@@ -9,9 +9,10 @@ use super::design::{Design, Form};
 use super::fit::Likelihood;
 use crate::error::Result;
 use crate::model::Context;
-use crate::objective::{Choices, Precision};
+use crate::objective::{Choices, Precision, Term};
 use crate::random::stream;
 use rand::seq::SliceRandom;
+use rayon::prelude::*;
 
 /// The penalty that is tried first, and the least and the largest.
 const FIRST: i32 = 0;
@@ -124,9 +125,7 @@ impl Folds {
         penalty: f64,
         lapses: Option<f64>,
     ) -> Result<Candidate> {
-        let (mut each, mut decisions, mut agreement) = (Vec::new(), Vec::new(), 0.0);
-        let mut parameters = 0;
-        for out in 0..self.folds.len() {
+        let of_fold = |out: usize| -> Result<(Vec<f64>, Vec<Term>)> {
             let kept: Vec<usize> =
                 (0..self.folds.len()).filter(|&f| f != out).flat_map(|f| self.folds[f].iter().copied()).collect();
             let warm = choices.warm();
@@ -141,21 +140,25 @@ impl Folds {
                 precision: Precision::Rough,
                 warm: warm.as_ref(),
             };
-            parameters = likelihood.n_parameters();
             let fitted = match self.last.get(out).map(|last| likelihood.started(last)) {
                 Some(start) => likelihood.minimise(&start, STEPS, TOLERANCE)?,
                 None => likelihood.minimise_from_nothing(STEPS, TOLERANCE)?,
             };
-            for (term, &i) in likelihood.terms(&fitted, &self.folds[out])?.iter().zip(&self.folds[out]) {
+            let terms = likelihood.terms(&fitted, &self.folds[out])?;
+            Ok((fitted, terms))
+        };
+        let found: Vec<(Vec<f64>, Vec<Term>)> =
+            (0..self.folds.len()).into_par_iter().map(of_fold).collect::<Result<_>>()?;
+        let (mut each, mut decisions, mut agreement) = (Vec::new(), Vec::new(), 0.0);
+        for ((_, terms), own) in found.iter().zip(&self.folds) {
+            for (term, &i) in terms.iter().zip(own) {
                 each.push(term.value);
                 decisions.push(choices.decisions(i));
                 agreement += term.agreement;
             }
-            match self.last.get_mut(out) {
-                Some(last) => *last = fitted,
-                None => self.last.push(fitted),
-            }
         }
+        let parameters = found[0].0.len();
+        self.last = found.into_iter().map(|fold| fold.0).collect();
         let total: f64 = decisions.iter().sum::<f64>().max(1.0);
         let mean = each.iter().sum::<f64>() / total;
         let deviations: Vec<f64> = each.iter().zip(&decisions).map(|(value, n)| value - n * mean).collect();

@@ -143,6 +143,8 @@ pub(crate) struct SoftSweep<'a, T, const L: usize> {
     pub(crate) kernel: &'a Kernel,
     pub(crate) gamma: T,
     pub(crate) row_share: &'a [Lanes<T, L>],
+    /// Rows that any lane takes.
+    pub(crate) taken: &'a [bool],
     pub(crate) x: &'a [Lanes<T, L>],
     pub(crate) out: &'a mut [Lanes<T, L>],
 }
@@ -152,21 +154,26 @@ impl<T: Real, const L: usize> LaneWork for SoftSweep<'_, T, L> {
 
     #[inline(always)]
     fn body(self) {
-        let Self { kernel, gamma, row_share, x, out } = self;
+        let Self { kernel, gamma, row_share, taken, x, out } = self;
         let (layout, rows) = (kernel.layout(), Rows::of(kernel));
-        assert!(x.len() == kernel.n_states() && out.len() == x.len() && row_share.len() == kernel.n_rows());
+        assert!(x.len() == kernel.n_states() && out.len() == x.len());
+        assert!(row_share.len() == kernel.n_rows() && taken.len() == row_share.len());
+        // Sums are stored before they are weighted: kept in registers, lanes are shuffled instead of added.
+        let mut expected: Vec<Lanes<T, L>> = Vec::new();
         for s in 0..x.len() {
-            let mut later = [T::ZERO; L];
-            for row in layout.state_rows[s] as usize..layout.state_rows[s + 1] as usize {
-                let share = &row_share[row].0;
-                if *share == [T::ZERO; L] {
-                    continue;
-                }
+            let of_state = layout.state_rows[s] as usize..layout.state_rows[s + 1] as usize;
+            expected.clear();
+            for row in of_state.clone().filter(|&row| taken[row]) {
                 // SAFETY: the row is one of a state, and the length of `x` was compared.
-                let expected = unsafe { rows.expected(row, x) };
-                later = std::array::from_fn(|l| later[l] + share[l] * expected[l]);
+                expected.push(Lanes(unsafe { rows.expected(row, x) }));
             }
-            out[s].0 = std::array::from_fn(|l| gamma * later[l]);
+            let to = &mut out[s].0;
+            *to = [T::ZERO; L];
+            for (row, expected) in of_state.filter(|&row| taken[row]).zip(&expected) {
+                let share = &row_share[row].0;
+                *to = std::array::from_fn(|l| to[l] + share[l] * expected.0[l]);
+            }
+            *to = std::array::from_fn(|l| gamma * to[l]);
         }
     }
 }
@@ -176,6 +183,8 @@ pub(crate) struct SoftPush<'a, T, const L: usize> {
     pub(crate) kernel: &'a Kernel,
     pub(crate) gamma: T,
     pub(crate) row_share: &'a [Lanes<T, L>],
+    /// Rows that any lane takes.
+    pub(crate) taken: &'a [bool],
     pub(crate) x: &'a [Lanes<T, L>],
     pub(crate) out: &'a mut [Lanes<T, L>],
 }
@@ -185,14 +194,15 @@ impl<T: Real, const L: usize> LaneWork for SoftPush<'_, T, L> {
 
     #[inline(always)]
     fn body(self) {
-        let Self { kernel, gamma, row_share, x, out } = self;
+        let Self { kernel, gamma, row_share, taken, x, out } = self;
         let layout = kernel.layout();
         let probabilities = T::probabilities(kernel);
-        assert!(x.len() == kernel.n_states() && out.len() == x.len() && row_share.len() == kernel.n_rows());
+        assert!(x.len() == kernel.n_states() && out.len() == x.len());
+        assert!(row_share.len() == kernel.n_rows() && taken.len() == row_share.len());
         out.fill(Lanes::ZERO);
         for s in 0..x.len() {
             for row in layout.state_rows[s] as usize..layout.state_rows[s + 1] as usize {
-                if row_share[row].0 == [T::ZERO; L] {
+                if !taken[row] {
                     continue;
                 }
                 let flow: [T; L] = std::array::from_fn(|l| gamma * (row_share[row].0[l] * x[s].0[l]));

@@ -52,6 +52,7 @@ struct Matrix<'s, T, const L: usize> {
     kernel: &'s Kernel,
     gamma: T,
     row_share: &'s [Lanes<T, L>],
+    taken: &'s [bool],
     side: Side,
     n: usize,
     products: usize,
@@ -70,10 +71,10 @@ impl<T: Real, const L: usize> Matrix<'_, T, L> {
 
     /// γ P_π x, or γ P_πᵀ x.
     fn product(&mut self, x: &[Lanes<T, L>], out: &mut [Lanes<T, L>]) {
-        let (kernel, gamma, row_share) = (self.kernel, self.gamma, self.row_share);
+        let (kernel, gamma, row_share, taken) = (self.kernel, self.gamma, self.row_share, self.taken);
         match self.side {
-            Side::Values => SoftSweep { kernel, gamma, row_share, x, out }.run(Simd::Auto),
-            Side::Visits => SoftPush { kernel, gamma, row_share, x, out }.run(Simd::Auto),
+            Side::Values => SoftSweep { kernel, gamma, row_share, taken, x, out }.run(Simd::Auto),
+            Side::Visits => SoftPush { kernel, gamma, row_share, taken, x, out }.run(Simd::Auto),
         }
         self.products += 1;
     }
@@ -172,21 +173,21 @@ impl<const L: usize> SoftSystem<'_, L> {
             }
             self.way = Way::Sweeps;
         }
-        let mut matrix = self.matrix(side);
+        let taken = self.taken();
+        let mut matrix = self.matrix(side, &taken);
         let x = matrix.swept(b, start.unwrap_or(b), tolerance);
         self.sweeps += matrix.products;
         x
     }
 
-    fn matrix(&self, side: Side) -> Matrix<'_, f64, L> {
-        Matrix {
-            kernel: self.kernel,
-            gamma: self.gamma,
-            row_share: &self.row_share,
-            side,
-            n: self.n,
-            products: 0,
-        }
+    /// The rows that any policy takes.
+    fn taken(&self) -> Vec<bool> {
+        self.row_share.iter().map(|share| share.0.iter().any(|x| *x != 0.0)).collect()
+    }
+
+    fn matrix<'s>(&'s self, side: Side, taken: &'s [bool]) -> Matrix<'s, f64, L> {
+        let Self { kernel, gamma, row_share, n, .. } = self;
+        Matrix { kernel, gamma: *gamma, row_share, taken, side, n: *n, products: 0 }
     }
 
     fn refined(
@@ -199,7 +200,8 @@ impl<const L: usize> SoftSystem<'_, L> {
         let size = dots(b, b);
         let goal: [f64; L] = std::array::from_fn(|l| tolerance * tolerance * size[l]);
         let shares: Vec<Lanes<f32, L>> = rounded(&self.row_share);
-        let (mut exact, mut products) = (self.matrix(side), 0);
+        let taken = self.taken();
+        let (mut exact, mut products) = (self.matrix(side, &taken), 0);
         let mut x = start.map_or_else(|| vec![Lanes::ZERO; b.len()], <[_]>::to_vec);
         let mut left = match start {
             Some(_) => exact.left(b, &x),
@@ -208,8 +210,8 @@ impl<const L: usize> SoftSystem<'_, L> {
         let mut found = None;
         for _ in 0..MAX_REFINEMENTS {
             let now = dots(&left, &left);
-            let mut single =
-                Matrix { kernel: self.kernel, gamma: self.gamma as f32, row_share: &shares, side, n: self.n, products: 0 };
+            let (kernel, gamma, row_share) = (self.kernel, self.gamma as f32, &shares[..]);
+            let mut single = Matrix { kernel, gamma, row_share, taken: &taken, side, n: self.n, products: 0 };
             // No more than single precision can give.
             let wanted: [f64; L] = std::array::from_fn(|l| goal[l].max(SINGLE * SINGLE * now[l]));
             let correction = single.krylov(&rounded(&left), &wanted);
