@@ -46,8 +46,8 @@ class Choice(Learner):
         Probability of acting at random; estimated by default, 0 for none.
     folds
         Parts that demonstrations are divided into, each left out once; three from 60 demonstrations on.
-    gradient_tolerance
-        The largest entry of the gradient, per decision, at which the fit has converged.
+    tolerance
+        How far from the optimum the fit may end, in standard errors of its parameters.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class Choice(Learner):
     penalty: float | None = None
     lapses: float | None = None
     folds: int = 5
-    gradient_tolerance: float = 5e-5
+    tolerance: float = 0.1
 
     _method: ClassVar[str] = "choice"
 

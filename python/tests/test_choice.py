@@ -149,7 +149,7 @@ def test_the_adjoint_of_the_reference_agrees_with_finite_differences(lapses: flo
 
 def fitted(model: coirl.ContextualMDP, demonstrations: coirl.Demonstrations, **settings: float) -> tuple[coirl.Choice, Floats]:
     """The learner and its W, by default without a penalty and without lapses."""
-    learner = coirl.Choice(mapping="linear", gradient_tolerance=1e-8, **{"penalty": 0.0, "lapses": 0.0, **settings})
+    learner = coirl.Choice(mapping="linear", tolerance=1e-6, **{"penalty": 0.0, "lapses": 0.0, **settings})
     mapping = learner.fit(model, demonstrations).mapping_
     assert mapping is not None and mapping.shape == (demonstrations.contexts.shape[1], model.n_features)
     return learner, mapping

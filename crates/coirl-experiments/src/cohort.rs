@@ -44,8 +44,8 @@ pub fn enter(
     let drawn = draw(cohort.validation.stays().len(), WATCHED_STAYS, cohort.seed);
     let watched = ValidationStays::new(drawn.into_iter().map(|i| cohort.validation.stays()[i].clone()).collect());
     let train = cohort.train.demonstrations(model)?;
-    let problem = Problem::new(model, &train, &entrant.estimator)?;
-    let validation = Problem::validation(model, &watched.demonstrations(model)?, &entrant.estimator)?;
+    let problem = Problem::new(model, &train, entrant.estimator().as_ref())?;
+    let validation = Problem::validation(model, &watched.demonstrations(model)?, entrant.estimator().as_ref())?;
     let own = entrant.settings(problem.len(), cohort.seed);
     let (record_every, patience) = entrant.patience.unzip();
     let stop = Stop { patience, watched: Some(Watched::Accuracy), ..own.stop };

@@ -66,9 +66,10 @@ pub struct Entrant {
     pub name: String,
     /// How it learns.
     pub learner: Method,
-    /// How feature expectations are read off trajectories.
-    #[serde(default)]
-    pub estimator: Estimator,
+    /// How feature expectations are read off trajectories; by default the choice model looks at single actions, and other methods
+    /// use the default estimator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimator: Option<Estimator>,
     /// Steps; where nothing is said, as many as the method usually takes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steps: Option<u64>,
@@ -93,6 +94,14 @@ pub struct Entrant {
 }
 
 impl Entrant {
+    /// The estimator of a problem that this method learns from.
+    pub(super) fn estimator(&self) -> Option<Estimator> {
+        match (&self.estimator, &self.learner) {
+            (None, Method::Choice(_)) => None,
+            (given, _) => Some(given.clone().unwrap_or_default()),
+        }
+    }
+
     /// Settings of a run on so many demonstrations.
     pub(super) fn settings(&self, demonstrations: usize, seed: u64) -> Settings {
         let passes = self.passes.map(|passes| passes.saturating_mul(demonstrations as u64));

@@ -52,7 +52,7 @@ impl Guarantees {
                     let contexts: Vec<Context> = subjects[..n].iter().map(|subject| subject.context.clone()).collect();
                     Problem::interactive(model, contexts, &expert)?
                 } else {
-                    Problem::new(model, &train, &entrant.estimator)?
+                    Problem::new(model, &train, entrant.estimator().as_ref())?
                 };
                 let mut settings = entrant.settings(problem.len(), run.seed);
                 settings.record_loss = Some(!asks);

@@ -45,8 +45,11 @@ impl Offline {
             for (i, &n) in self.contexts.iter().enumerate() {
                 run.tell(&entrant.name, i as f64 / self.contexts.len() as f64)?;
                 let seen = &subjects[..n];
-                let problem =
-                    Problem::new(world.model(), &world.demonstrations(seen, self.seen, run.seed)?, &entrant.estimator)?;
+                let problem = Problem::new(
+                    world.model(),
+                    &world.demonstrations(seen, self.seen, run.seed)?,
+                    entrant.estimator().as_ref(),
+                )?;
                 let settings = entrant.settings(problem.len(), run.seed);
                 let agent = fit(&problem, &settings, Watch::default(), &mut ())?.agent;
                 test.push((n as f64, examination.score(&agent)?));

@@ -61,7 +61,7 @@ impl Online {
         };
         let initial = run.initial().or(drawn);
         run.each(methods, |entrant| {
-            let problem = Problem::new(world.model(), &train, &entrant.estimator)?;
+            let problem = Problem::new(world.model(), &train, entrant.estimator().as_ref())?;
             let mut settings = entrant.settings(problem.len(), run.seed);
             let steps = *settings.stop.max_steps.get_or_insert(self.contexts as u64);
             settings.initial.clone_from(&initial);

@@ -42,7 +42,7 @@ impl RunTime {
                 run.tell(&entrant.name, i as f64 / self.contexts.len() as f64)?;
                 let seen: &[Subject] = &subjects[..n];
                 let train = world.demonstrations(seen, Seen::FeatureExpectations, run.seed)?;
-                let problem = Problem::new(world.model(), &train, &entrant.estimator)?.without_memory();
+                let problem = Problem::new(world.model(), &train, entrant.estimator().as_ref())?.without_memory();
                 let mut settings = entrant.settings(problem.len(), run.seed);
                 settings.initial = Some(run.initial().unwrap_or_else(|| vec![1.0 / n_parameters as f64; n_parameters]));
                 settings.record_every = Some(if n == most { self.every } else { 0 });

@@ -161,6 +161,12 @@ impl Choices {
         &self.evidence[index]
     }
 
+    /// Whether linear systems of the model cost next to nothing.
+    pub(crate) fn is_small(&self) -> Result<bool> {
+        let sums = matches!(self.model.criterion(), Criterion::Discounted { .. } | Criterion::TotalReward);
+        Ok(sums && SoftMany::new(self.first_mdp()?, Precision::Rough.tolerance())?.is_small())
+    }
+
     /// Number of demonstrations.
     pub fn len(&self) -> usize {
         self.evidence.len()
@@ -213,17 +219,7 @@ impl Choices {
         if !matches!(self.model.criterion(), Criterion::Discounted { .. } | Criterion::TotalReward) {
             return rows.par_iter().map(|&(i, w)| self.term_in_stages(i, w)).collect();
         }
-        let blocks: Vec<Vec<usize>> = match self.model.dynamics() {
-            Dynamics::Shared(_) => chunked((0..rows.len()).collect()),
-            Dynamics::Mixture(_) => (0..rows.len()).map(|at| vec![at]).collect(),
-            Dynamics::Clusters(clusters) => {
-                let mut groups = vec![Vec::new(); clusters.kernels().len()];
-                for (at, (i, _)) in rows.iter().enumerate() {
-                    groups[clusters.assign(&self.contexts[*i])?].push(at);
-                }
-                groups.into_iter().flat_map(chunked).collect()
-            }
-        };
+        let blocks = self.blocks(indices)?;
         let evaluate = |members: &Vec<usize>| {
             let own: Vec<(usize, &[f64])> = members.iter().map(|&at| rows[at]).collect();
             let terms = match own.len() {
@@ -236,6 +232,21 @@ impl Choices {
         let mut terms: Vec<Term> = vec![Term::default(); rows.len()];
         found.into_iter().flatten().for_each(|(at, term)| terms[at] = term);
         Ok(terms)
+    }
+
+    /// Places of a list of demonstrations, those together that are planned for side by side.
+    pub(super) fn blocks(&self, indices: &[usize]) -> Result<Vec<Vec<usize>>> {
+        Ok(match self.model.dynamics() {
+            Dynamics::Shared(_) => chunked((0..indices.len()).collect()),
+            Dynamics::Mixture(_) => (0..indices.len()).map(|at| vec![at]).collect(),
+            Dynamics::Clusters(clusters) => {
+                let mut groups = vec![Vec::new(); clusters.kernels().len()];
+                for (at, i) in indices.iter().enumerate() {
+                    groups[clusters.assign(&self.contexts[*i])?].push(at);
+                }
+                groups.into_iter().flat_map(chunked).collect()
+            }
+        })
     }
 
     /// The terms of demonstrations that share a kernel.

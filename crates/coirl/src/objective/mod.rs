@@ -12,7 +12,7 @@ mod likelihood;
 mod loss;
 
 pub use choices::{Choices, Precision, Term, Warm};
-pub use information::Information;
+pub(crate) use information::{Information, Planned};
 pub use likelihood::Likelihood;
 pub use loss::Loss;
 

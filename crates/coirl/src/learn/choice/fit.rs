@@ -4,7 +4,7 @@ use super::design::{Design, Form};
 use super::metric::Metric;
 use crate::error::Result;
 use crate::model::Context;
-use crate::objective::{Choices, Precision, Term, Warm};
+use crate::objective::{Choices, Information, Planned, Precision, Term, Warm};
 use crate::optim::{Evaluation, Lbfgs, norm};
 
 /// Where ε starts when it is estimated.
@@ -15,7 +15,10 @@ const COMMON: f64 = 0.2;
 const PRIOR_DECISIONS: f64 = 1.0;
 const PRIOR_LAPSES: f64 = 0.02;
 
-/// Contexts whose policies tell the curvature.
+/// Parameters and features up to which the whole curvature is worth its cost.
+const MOST_WHOLE: usize = 300;
+const FEW_FEATURES: usize = 16;
+/// Contexts whose policies tell the curvature otherwise.
 const SAMPLED: usize = 8;
 /// Logits of ε that are looked at, and steps of bisection between them.
 const LOGITS: [f64; 2] = [-16.0, 3.0];
@@ -141,8 +144,20 @@ impl Likelihood<'_> {
     /// Coordinates in which the objective is nearly round around a point whose terms are these.
     pub(super) fn metric(&self, parameters: &[f64], terms: &[Term]) -> Result<Metric> {
         let (p, k) = (self.design.n_inputs(self.form), self.n_features());
-        let mut inputs = vec![0.0; p * p];
         let share = 1.0 / self.decisions();
+        let penalties: Vec<f64> = (0..p).map(|input| share * self.penalty_of(input)).collect();
+        let by_lapses = match self.lapses {
+            None => share * Self::by_logit(terms, parameters[self.n_rewards()])[1],
+            Some(_) => 1.0,
+        };
+        if p * k <= MOST_WHOLE && (k <= FEW_FEATURES || self.choices.is_small()?) {
+            if let Some(whole) = self.information(parameters, |own| &own.expected)? {
+                let mut whole: Vec<f64> = whole.iter().map(|x| share * x).collect();
+                (0..p * k).for_each(|at| whole[at * p * k + at] += penalties[at / k]);
+                return Metric::whole(&whole, by_lapses);
+            }
+        }
+        let mut inputs = vec![0.0; p * p];
         for &i in self.indices {
             let (x, n) = (self.design.inputs(self.contexts[i], self.form), share * self.choices.decisions(i));
             for (row, a) in inputs.chunks_exact_mut(p).zip(&x) {
@@ -154,18 +169,46 @@ impl Likelihood<'_> {
             .map(|at| self.indices[at * self.indices.len() / n])
             .map(|i| (i, self.weights(parameters, i)))
             .collect();
-        let lapses = self.lapses_at(parameters);
-        let mut told = self.choices.curvature(self.indices, &sampled, lapses, Precision::Rough, self.warm)?;
+        let (sampled, weights): (Vec<usize>, Vec<Vec<f64>>) = sampled.into_iter().unzip();
+        let (indices, weights, lapses) = (&sampled[..], weights.concat(), self.lapses_at(parameters));
+        let planned = Planned { indices, weights: &weights, lapses, precision: Precision::Rough, warm: self.warm };
+        let mut told = self.choices.curvature(self.indices, &planned)?;
         if let Some(told) = &mut told {
             let scale = self.design.feature_scale();
             told.iter_mut().enumerate().for_each(|(at, x)| *x /= scale[at / k] * scale[at % k]);
         }
-        let penalties: Vec<f64> = (0..p).map(|input| share * self.penalty_of(input)).collect();
-        let by_lapses = match self.lapses {
-            None => share * Self::by_logit(terms, parameters[self.n_rewards()])[1],
-            Some(_) => 1.0,
-        };
-        Metric::new(&inputs, told.as_deref(), k, &penalties, by_lapses)
+        Metric::product(&inputs, told.as_deref(), k, &penalties, by_lapses)
+    }
+
+    /// Σ x xᵀ ⊗ I over demonstrations, row by row, with I a part of what each tells about the rewards of its context.
+    pub(super) fn information(
+        &self,
+        parameters: &[f64],
+        part: impl Fn(&Information) -> &Vec<f64>,
+    ) -> Result<Option<Vec<f64>>> {
+        let (p, k) = (self.design.n_inputs(self.form), self.n_features());
+        let weights: Vec<f64> = self.indices.iter().flat_map(|&i| self.weights(parameters, i)).collect();
+        let (precision, lapses) = (self.precision, self.lapses_at(parameters));
+        let planned = Planned { indices: self.indices, weights: &weights, lapses, precision, warm: self.warm };
+        let Some(found) = self.choices.information(&planned)? else { return Ok(None) };
+        let mut sum = vec![0.0; p * k * p * k];
+        let scale = self.design.feature_scale();
+        for (own, &i) in found.iter().zip(self.indices) {
+            let x = self.design.inputs(self.contexts[i], self.form);
+            let told: Vec<f64> =
+                part(own).iter().enumerate().map(|(at, t)| t / (scale[at / k] * scale[at % k])).collect();
+            for (a, xa) in x.iter().enumerate() {
+                for f in 0..k {
+                    let row = &mut sum[(a * k + f) * p * k..][..p * k];
+                    for (b, xb) in x.iter().enumerate() {
+                        let share = xa * xb;
+                        let told = &told[f * k..(f + 1) * k];
+                        row[b * k..(b + 1) * k].iter_mut().zip(told).for_each(|(sum, t)| *sum += share * t);
+                    }
+                }
+            }
+        }
+        Ok(Some(sum))
     }
 
     /// The objective as a function of coordinates.
@@ -229,13 +272,29 @@ impl Likelihood<'_> {
         let began = std::time::Instant::now();
         let (metric, mut optimiser) = self.from(start)?;
         for _ in 0..steps {
-            if std::env::var("DBG").is_ok() { eprintln!("     value {:.5} |g| {:.2e} {:?}", optimiser.value, norm(&optimiser.gradient), began.elapsed()); }
+            if std::env::var("DBG").is_ok() {
+                eprintln!(
+                    "     value {:.5} |g| {:.2e} {:?}",
+                    optimiser.value,
+                    norm(&optimiser.gradient),
+                    began.elapsed()
+                );
+            }
             let done = norm(&optimiser.gradient) <= tolerance;
             if done || optimiser.step(|coordinates| self.evaluate_at(&metric, coordinates))?.is_none() {
                 break;
             }
         }
-        if std::env::var("DBG").is_ok() { eprintln!("  {:?} λ {} value {:.5} |g| {:.2e} {:?}", self.form, self.penalty, optimiser.value, norm(&optimiser.gradient), began.elapsed()); }
+        if std::env::var("DBG").is_ok() {
+            eprintln!(
+                "  {:?} λ {} value {:.5} |g| {:.2e} {:?}",
+                self.form,
+                self.penalty,
+                optimiser.value,
+                norm(&optimiser.gradient),
+                began.elapsed()
+            );
+        }
         Ok(metric.point(&optimiser.point))
     }
 

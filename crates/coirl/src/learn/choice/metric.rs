@@ -1,8 +1,9 @@
 //! Coordinates in which the penalised likelihood is nearly round, so that L-BFGS needs few steps.
 //!
-//! With S the mean of x(c) x(c)ᵀ over decisions and F the mean information of a decision about the reward of its context, the
-//! curvature is near H = S ⊗ F + λ/n. Both are small: H = (U ⊗ V) diag(h) (U ⊗ V)ᵀ from the eigenvectors of each, and
-//! θ = (U ⊗ V) diag(h)^−½ η. In η half the squared gradient is what a Newton step would gain.
+//! The curvature is near H = mean of x(c) x(c)ᵀ ⊗ F_c + λ/n, with F_c the information of a decision about the reward of its context.
+//! Where that is too large or takes too long, F_c is replaced by its mean F over a few contexts: then H = S ⊗ F + λ/n with S the mean of
+//! x xᵀ, and the eigenvectors of both, which are small, give those of H. With H = B diag(h) Bᵀ, θ = B diag(h)^−½ η. In η half the squared
+//! gradient is what a Newton step would gain.
 
 use crate::error::{Error, Result};
 use faer::{Mat, Side};
@@ -16,19 +17,45 @@ const UNKNOWN: f64 = 0.1;
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Metric {
-    /// U, column after column.
-    inputs: Vec<Vec<f64>>,
-    /// V, column after column; nothing stands for the identity.
-    features: Option<Vec<Vec<f64>>>,
+    basis: Basis,
     /// h^−½, input after input; and that of what follows the rewards.
     scale: Vec<f64>,
     last: f64,
 }
 
+/// Eigenvectors, column after column.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+enum Basis {
+    /// Of the whole curvature.
+    Whole(Vec<Vec<f64>>),
+    /// U ⊗ V; without V for the identity.
+    Product { inputs: Vec<Vec<f64>>, features: Option<Vec<Vec<f64>>> },
+}
+
 impl Metric {
+    /// From the whole curvature, row by row, and that of the last parameter.
+    pub(super) fn whole(curvature: &[f64], last: f64) -> Result<Self> {
+        let (values, vectors) = eigen(curvature)?;
+        Ok(Self::scaled(Basis::Whole(vectors), &values, last))
+    }
+
+    fn scaled(basis: Basis, curvatures: &[f64], last: f64) -> Self {
+        let largest = curvatures.iter().fold(0.0, |most: f64, h| most.max(*h));
+        let least = if largest > 0.0 { LEAST * largest } else { 1.0 };
+        let scale = curvatures.iter().map(|h| 1.0 / h.max(least).sqrt()).collect();
+        Self { basis, scale, last: 1.0 / last.max(least).sqrt() }
+    }
+
     /// From S and F, row by row, the number of features, the penalty of each input per decision, and the curvature of the last parameter.
     /// Where F is not known every feature is taken to be told about as much.
-    pub(super) fn new(inputs: &[f64], features: Option<&[f64]>, k: usize, penalties: &[f64], last: f64) -> Result<Self> {
+    pub(super) fn product(
+        inputs: &[f64],
+        features: Option<&[f64]>,
+        k: usize,
+        penalties: &[f64],
+        last: f64,
+    ) -> Result<Self> {
         let (by_input, u) = eigen(inputs)?;
         let (by_feature, v) = match features {
             Some(features) => eigen(features).map(|(values, vectors)| (values, Some(vectors)))?,
@@ -39,18 +66,19 @@ impl Metric {
             let held: f64 = column.iter().zip(penalties).map(|(u, p)| u * u * p).sum();
             curvatures.extend(by_feature.iter().map(|f| s.max(0.0) * f.max(0.0) + held));
         }
-        let largest = curvatures.iter().fold(0.0, |most: f64, h| most.max(*h));
-        let least = if largest > 0.0 { LEAST * largest } else { 1.0 };
-        let scale = curvatures.iter().map(|h| 1.0 / h.max(least).sqrt()).collect();
-        Ok(Self { inputs: u, features: v, scale, last: 1.0 / last.max(least).sqrt() })
+        Ok(Self::scaled(Basis::Product { inputs: u, features: v }, &curvatures, last))
     }
 
     /// Whether it is for so many inputs and features.
     pub(super) fn fits(&self, inputs: usize, features: usize) -> bool {
         let square = |columns: &[Vec<f64>], n: usize| columns.len() == n && columns.iter().all(|own| own.len() == n);
-        square(&self.inputs, inputs)
-            && self.features.as_ref().is_none_or(|own| square(own, features))
-            && self.scale.len() == inputs * features
+        let fits = match &self.basis {
+            Basis::Whole(vectors) => square(vectors, inputs * features),
+            Basis::Product { inputs: u, features: v } => {
+                square(u, inputs) && v.as_ref().is_none_or(|own| square(own, features))
+            }
+        };
+        fits && self.scale.len() == inputs * features
     }
 
     /// θ of η.
@@ -89,34 +117,36 @@ impl Metric {
         own
     }
 
-    /// (U ⊗ V) x, or its transpose.
+    /// B x, or its transpose.
     fn turned(&self, x: &[f64], back: bool) -> Vec<f64> {
-        let (p, k) = (self.inputs.len(), self.scale.len() / self.inputs.len());
-        let entry = |columns: &[Vec<f64>], row: usize, column: usize| match back {
-            false => columns[column][row],
-            true => columns[row][column],
-        };
-        let mut half = x[..p * k].to_vec();
-        if let Some(features) = &self.features {
-            for i in 0..p {
-                for f in 0..k {
-                    half[i * k + f] = (0..k).map(|g| entry(features, f, g) * x[i * k + g]).sum();
-                }
+        let n = self.scale.len();
+        match &self.basis {
+            Basis::Whole(vectors) => by(vectors, &x[..n], 1, back),
+            Basis::Product { inputs, features } => {
+                let k = n / inputs.len();
+                let half = match features {
+                    Some(features) => x[..n].chunks_exact(k).flat_map(|row| by(features, row, 1, back)).collect(),
+                    None => x[..n].to_vec(),
+                };
+                by(inputs, &half, k, back)
             }
         }
-        let mut out = vec![0.0; p * k];
-        for i in 0..p {
-            for j in 0..p {
-                let share = entry(&self.inputs, i, j);
-                if share != 0.0 {
-                    for f in 0..k {
-                        out[i * k + f] += share * half[j * k + f];
-                    }
-                }
-            }
-        }
-        out
     }
+}
+
+/// The product of a matrix, column after column, or of its transpose, with rows of so many numbers.
+fn by(columns: &[Vec<f64>], x: &[f64], width: usize, back: bool) -> Vec<f64> {
+    let n = columns.len();
+    let mut out = vec![0.0; n * width];
+    for i in 0..n {
+        for j in 0..n {
+            let share = if back { columns[i][j] } else { columns[j][i] };
+            for f in 0..width {
+                out[i * width + f] += share * x[j * width + f];
+            }
+        }
+    }
+    out
 }
 
 /// Eigenvalues and eigenvectors of a symmetric matrix.
@@ -137,20 +167,23 @@ mod tests {
     #[test]
     fn coordinates_go_there_and_back_and_make_the_curvature_round() {
         let (s, f) = ([2.0, 0.5, 0.5, 1.0], [3.0, -1.0, 0.2, -1.0, 2.0, 0.0, 0.2, 0.0, 0.1]);
-        let metric = Metric::new(&s, Some(&f), 3, &[0.3, 0.3], 4.0).unwrap();
-        assert!(metric.fits(2, 3) && !metric.fits(3, 2));
-        let point: Vec<f64> = (0..7).map(|i| f64::from(i) - 2.5).collect();
-        let near = |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-9) && a.len() == b.len();
-        assert!(near(&point, &metric.point(&metric.coordinates(&point))));
-        assert!(near(&point, &metric.by_point(&metric.gradient(&point))));
-        // In the new coordinates H is the identity: the gradient of ½ θᵀHθ is η.
         let h = |i: usize, j: usize| {
             let own = if i == j { 0.3 } else { 0.0 };
             s[(i / 3) * 2 + j / 3] * f[(i % 3) * 3 + j % 3] + own
         };
-        let mut gradient: Vec<f64> = (0..6).map(|i| (0..6).map(|j| h(i, j) * point[j]).sum()).collect();
-        gradient.push(4.0 * point[6]);
-        let (found, wanted) = (metric.gradient(&gradient), metric.coordinates(&point));
-        assert!(near(&found, &wanted), "{found:?} {wanted:?}");
+        let all: Vec<f64> = (0..36).map(|at| h(at / 6, at % 6)).collect();
+        let product = Metric::product(&s, Some(&f), 3, &[0.3, 0.3], 4.0).unwrap();
+        for metric in [product, Metric::whole(&all, 4.0).unwrap()] {
+            assert!(metric.fits(2, 3) && !metric.fits(3, 3));
+            let point: Vec<f64> = (0..7).map(|i| f64::from(i) - 2.5).collect();
+            let near = |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-9) && a.len() == b.len();
+            assert!(near(&point, &metric.point(&metric.coordinates(&point))));
+            assert!(near(&point, &metric.by_point(&metric.gradient(&point))));
+            // In the new coordinates H is the identity: the gradient of ½ θᵀHθ is η.
+            let mut gradient: Vec<f64> = (0..6).map(|i| (0..6).map(|j| h(i, j) * point[j]).sum()).collect();
+            gradient.push(4.0 * point[6]);
+            let (found, wanted) = (metric.gradient(&gradient), metric.coordinates(&point));
+            assert!(near(&found, &wanted), "{found:?} {wanted:?}");
+        }
     }
 }

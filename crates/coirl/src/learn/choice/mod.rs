@@ -318,14 +318,29 @@ impl Learner for Choice {
                 None => rough.minimise_from_nothing(FIRST_STEPS, FIRST_TOLERANCE)?,
             };
             let (metric, optimiser) = likelihood.from(&start)?;
-            (state.fitted, state.kept, state.since) = (Some(fitted), Some(Kept { metric, optimiser: optimiser.clone() }), 0);
+            (state.fitted, state.kept, state.since) =
+                (Some(fitted), Some(Kept { metric, optimiser: optimiser.clone() }), 0);
             live.warm = live.choices.warm();
             live.optimiser = Some(optimiser);
             state.live = Some(live);
         }
         let taken = self.advance(state, problem)?;
-        if std::env::var("DBG").is_ok() { eprintln!("step value {:?} dist {:.2e} sweeps {:?}", state.live.as_ref().and_then(|l| l.optimiser.as_ref().map(|o| o.value)), state.distance, taken.as_ref().map(|t| t.1.sweeps)); }
-        if std::env::var("DBG").is_ok() { eprintln!("step value {:?} dist {:?} sweeps {:?}", state.live.as_ref().and_then(|l| l.optimiser.as_ref().map(|o| o.value)), state.distance, taken.map(|t| t.1.sweeps)); }
+        if std::env::var("DBG").is_ok() {
+            eprintln!(
+                "step value {:?} dist {:.2e} sweeps {:?}",
+                state.live.as_ref().and_then(|l| l.optimiser.as_ref().map(|o| o.value)),
+                state.distance,
+                taken.as_ref().map(|t| t.1.sweeps)
+            );
+        }
+        if std::env::var("DBG").is_ok() {
+            eprintln!(
+                "step value {:?} dist {:?} sweeps {:?}",
+                state.live.as_ref().and_then(|l| l.optimiser.as_ref().map(|o| o.value)),
+                state.distance,
+                taken.map(|t| t.1.sweeps)
+            );
+        }
         problem.planner().count_plans(problem.len() as u64);
         let (Some(live), Some(fitted), Some(kept)) = (&mut state.live, state.fitted, &mut state.kept) else {
             return Ok(record.into());

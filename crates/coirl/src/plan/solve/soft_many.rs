@@ -83,6 +83,11 @@ impl<'m> SoftMany<'m> {
         &self.mdp
     }
 
+    /// Whether a dense factorisation costs less than a few sweeps.
+    pub(crate) fn is_small(&self) -> bool {
+        self.small
+    }
+
     /// Plans for at most `L` rows of weights, from values near those wanted where there are some.
     pub fn plan<const L: usize>(&self, weights: &[f64], warm: &[Option<&[f64]>]) -> Result<SoftBlock<'_, 'm, L>> {
         let k = self.mdp.features().n_features();
@@ -137,8 +142,13 @@ impl<const L: usize> SoftBlock<'_, '_, L> {
         self.many.mdp.criterion().discount()
     }
 
-    fn n(&self) -> usize {
+    /// Number of rewards.
+    pub(crate) fn n(&self) -> usize {
         self.rewards.len()
+    }
+
+    pub(crate) fn n_features(&self) -> usize {
+        self.many.mdp.features().n_features()
     }
 
     fn backup(&mut self) {
