@@ -10,7 +10,7 @@ use crate::optim::{Evaluation, Lbfgs, norm};
 /// Where ε starts when it is estimated.
 const FIRST_LAPSES: f64 = 0.02;
 /// What the weights that everybody has are penalised with, beside those that differ between contexts.
-const COMMON: f64 = 0.2;
+const COMMON: f64 = 0.1;
 /// Decisions that the prior of ε is worth, and the share of them that are lapses: ε never leaves (0, 1).
 const PRIOR_DECISIONS: f64 = 1.0;
 const PRIOR_LAPSES: f64 = 0.02;
@@ -269,31 +269,12 @@ impl Likelihood<'_> {
 
     /// From a point to where a Newton step would gain next to nothing, in so many steps at most: half of the squared tolerance per decision.
     pub(super) fn minimise(&self, start: &[f64], steps: usize, tolerance: f64) -> Result<Vec<f64>> {
-        let began = std::time::Instant::now();
         let (metric, mut optimiser) = self.from(start)?;
         for _ in 0..steps {
-            if std::env::var("DBG").is_ok() {
-                eprintln!(
-                    "     value {:.5} |g| {:.2e} {:?}",
-                    optimiser.value,
-                    norm(&optimiser.gradient),
-                    began.elapsed()
-                );
-            }
             let done = norm(&optimiser.gradient) <= tolerance;
             if done || optimiser.step(|coordinates| self.evaluate_at(&metric, coordinates))?.is_none() {
                 break;
             }
-        }
-        if std::env::var("DBG").is_ok() {
-            eprintln!(
-                "  {:?} λ {} value {:.5} |g| {:.2e} {:?}",
-                self.form,
-                self.penalty,
-                optimiser.value,
-                norm(&optimiser.gradient),
-                began.elapsed()
-            );
         }
         Ok(metric.point(&optimiser.point))
     }

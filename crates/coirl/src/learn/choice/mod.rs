@@ -30,7 +30,7 @@ use crate::optim::{Lbfgs, norm, norm_inf};
 use design::Design;
 use fit::Likelihood;
 use metric::Metric;
-use select::{FEWEST_FOR_NETWORK, Folds, WITHOUT_FOLDS, best_of, next_penalty, simplest};
+use select::{FEWEST_FOR_NETWORK, Folds, WITHOUT_FOLDS, best_of, chosen, next_penalty};
 
 /// Steps by default, those of the comparison among them.
 const STEPS: u64 = 600;
@@ -152,11 +152,8 @@ impl Choice {
     /// What is fitted on all demonstrations once nothing is left to compare.
     fn chosen(&self, state: &State) -> Fitted {
         let best = match self.mapping {
-            FormChoice::Auto => simplest(&state.candidates),
-            _ => state.candidates.iter().fold(None, |best: Option<&Candidate>, new| match best {
-                Some(best) if best.log_likelihood >= new.log_likelihood => Some(best),
-                _ => Some(new),
-            }),
+            FormChoice::Auto => chosen(&state.candidates),
+            _ => state.candidates.first().and_then(|first| best_of(&state.candidates, first.form)),
         };
         let form = match (best, self.mapping) {
             (Some(best), _) => best.form,
@@ -325,22 +322,6 @@ impl Learner for Choice {
             state.live = Some(live);
         }
         let taken = self.advance(state, problem)?;
-        if std::env::var("DBG").is_ok() {
-            eprintln!(
-                "step value {:?} dist {:.2e} sweeps {:?}",
-                state.live.as_ref().and_then(|l| l.optimiser.as_ref().map(|o| o.value)),
-                state.distance,
-                taken.as_ref().map(|t| t.1.sweeps)
-            );
-        }
-        if std::env::var("DBG").is_ok() {
-            eprintln!(
-                "step value {:?} dist {:?} sweeps {:?}",
-                state.live.as_ref().and_then(|l| l.optimiser.as_ref().map(|o| o.value)),
-                state.distance,
-                taken.map(|t| t.1.sweeps)
-            );
-        }
         problem.planner().count_plans(problem.len() as u64);
         let (Some(live), Some(fitted), Some(kept)) = (&mut state.live, state.fitted, &mut state.kept) else {
             return Ok(record.into());
@@ -467,7 +448,7 @@ impl Learner for Choice {
             parameters: likelihood.n_parameters(),
             distance: state.distance,
             same_columns: state.design.constant_columns(),
-            candidates: state.candidates.iter().map(Candidate::told).collect(),
+            candidates: state.candidates.iter().map(|own| own.told(&state.candidates)).collect(),
         }))
     }
 
@@ -531,7 +512,7 @@ pub struct Explained {
 impl Explained {
     /// The best of what was compared for a form.
     pub fn best_of(&self, form: Form) -> Option<&Candidate> {
-        best_of(&self.candidates, form)
+        self.candidates.iter().find(|own| own.form == form && own.stands)
     }
 
     /// What was fitted, on demonstrations that were left out.

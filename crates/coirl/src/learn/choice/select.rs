@@ -1,9 +1,8 @@
 //! Which form the reward has and how strongly it is held back, by the likelihood of demonstrations that were left out.
 //!
-//! For a linear mapping penalties are tried by tens, from one in the middle towards where held-out demonstrations are likelier, on the
-//! same folds and each from where the last one ended. One reward for everybody and a network are then fitted on the same folds. The
-//! simplest form whose held-out likelihood is within one standard error of the best (of the differences, demonstration by
-//! demonstration) is taken.
+//! A linear mapping with a penalty of one stands until something is better by more than two standard errors of the differences,
+//! demonstration by demonstration: of few demonstrations the best of many candidates is the luckiest. Penalties are tried by tens, first
+//! weaker, then stronger ones, on the same folds and each from where the last one ended; then one reward for everybody and a network.
 
 use super::design::{Design, Form};
 use super::fit::Likelihood;
@@ -19,17 +18,19 @@ const FIRST: i32 = 0;
 const FIRST_EXACT: i32 = -4;
 const LEAST: i32 = -7;
 const LARGEST: i32 = 2;
-/// A gain in held-out log-likelihood, per decision, that is worth another penalty.
-const WORTH: f64 = 1e-3;
 /// The penalty where nothing can be left out.
 pub(super) const WITHOUT_FOLDS: f64 = 1e-2;
 /// Steps and gradient at which a fit on a fold ends: 5e-5 per decision could still be gained.
 const STEPS: usize = 12;
 const TOLERANCE: f64 = 1e-2;
-/// Demonstrations that take part at most.
-pub(super) const MOST_COMPARED: usize = 120;
+/// Standard errors by which a candidate has to be better than the one that stands.
+const SURE: f64 = 2.0;
+/// Demonstrations that take part at most: two thirds and one third of them fill blocks of plans.
+pub(super) const MOST_COMPARED: usize = 96;
 /// Demonstrations from which on three folds are enough.
 const MANY: usize = 60;
+/// Demonstrations up to which there are twice as many folds, so that fits on them miss little.
+const FEW: usize = 40;
 /// Demonstrations without which no network is tried.
 pub(super) const FEWEST_FOR_NETWORK: usize = 40;
 
@@ -49,6 +50,12 @@ pub struct Candidate {
     pub accuracy: f64,
     /// Number of parameters.
     pub parameters: usize,
+    /// Whether it is the one that stands of its form.
+    #[serde(default)]
+    pub stands: bool,
+    /// Whether single decisions were compared, which are a sample.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) noisy: bool,
     /// The mean of the parameters of the folds, to start the fit on all demonstrations from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) start: Vec<f64>,
@@ -58,9 +65,17 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// What is told of it: not where its fits ended.
-    pub(super) fn told(&self) -> Self {
-        Self { start: Vec::new(), each: Vec::new(), ..self.clone() }
+    /// Whether left-out demonstrations are likelier by more than two standard errors of the difference; feature expectations have none.
+    fn is_better_than(&self, other: &Self) -> bool {
+        let gains: Vec<f64> = other.each.iter().zip(&self.each).map(|(other, own)| other - own).collect();
+        let error = if self.noisy { standard_error(&gains) } else { 0.0 };
+        gains.iter().sum::<f64>() > SURE * error
+    }
+
+    /// What is told of it beside others: not where its fits ended.
+    pub(super) fn told(&self, all: &[Self]) -> Self {
+        let stands = best_of(all, self.form).is_some_and(|best| best.penalty == self.penalty);
+        Self { start: Vec::new(), each: Vec::new(), noisy: false, stands, ..self.clone() }
     }
 }
 
@@ -77,7 +92,11 @@ pub(super) struct Folds {
 impl Folds {
     /// Nothing where there are too few demonstrations to leave some out.
     pub(super) fn new(n: usize, folds: usize, seed: u64) -> Option<Self> {
-        let folds = if n >= MANY { 3 } else { folds.min(n) };
+        let folds = match n {
+            MANY.. => 3,
+            0..=FEW => (2 * folds).min(n),
+            _ => folds.min(n),
+        };
         if folds < 3 {
             return None;
         }
@@ -169,6 +188,8 @@ impl Folds {
             standard_error: standard_error(&deviations) / total,
             accuracy: agreement / total,
             parameters,
+            stands: false,
+            noisy: choices.from_actions(),
             start: self.mean(),
             each,
         })
@@ -185,39 +206,33 @@ fn standard_error(each: &[f64]) -> f64 {
     (each.iter().map(|x| (x - mean).powi(2)).sum::<f64>() * n / (n - 1.0)).sqrt()
 }
 
-/// The next penalty for a form: one step of ten beyond the best so far, in the direction that is not yet known to be worse.
+/// The next penalty for a form: ten times weaker than the best while that is better, else ten times stronger while that is.
 pub(super) fn next_penalty(candidates: &[Candidate], form: Form, from_actions: bool) -> Option<f64> {
-    // Feature expectations are not noisy: little has to be held back, and every gain counts.
-    let (first, worth) = if from_actions { (FIRST, WORTH) } else { (FIRST_EXACT, 0.0) };
+    // Feature expectations are not noisy: little has to be held back.
+    let first = if from_actions { FIRST } else { FIRST_EXACT };
     let power = |penalty: f64| penalty.log10().round() as i32;
     let Some(best) = best_of(candidates, form) else { return Some(10_f64.powi(first)) };
-    let at = |wanted: i32| candidates.iter().find(|own| own.form == form && power(own.penalty) == wanted);
+    let tried = |wanted: i32| candidates.iter().any(|own| own.form == form && power(own.penalty) == wanted);
     let own = power(best.penalty);
-    // Towards less penalty only while it gains something: where nothing is gained the stronger one is as good.
-    let gained = at(own + 1).is_none_or(|last| best.log_likelihood - last.log_likelihood > worth);
-    let weaker = (own > LEAST && at(own - 1).is_none() && gained).then_some(own - 1);
-    let stronger = (own < LARGEST && at(own + 1).is_none()).then_some(own + 1);
-    weaker.or(stronger).map(|power| 10_f64.powi(power))
+    let next = [(own > LEAST, own - 1), (own < LARGEST, own + 1)];
+    next.into_iter().find(|&(inside, power)| inside && !tried(power)).map(|(_, power)| 10_f64.powi(power))
 }
 
-/// The best of the candidates of a form.
+/// The candidate of a form that stands: the first, until another is better.
 pub(super) fn best_of(candidates: &[Candidate], form: Form) -> Option<&Candidate> {
-    let of_form = candidates.iter().filter(|candidate| candidate.form == form);
-    of_form.fold(None, |best: Option<&Candidate>, new| match best {
-        Some(best) if best.log_likelihood >= new.log_likelihood => Some(best),
-        _ => Some(new),
-    })
+    standing(candidates.iter().filter(|candidate| candidate.form == form))
 }
 
-/// The simplest form within one standard error of the best.
-pub(super) fn simplest(candidates: &[Candidate]) -> Option<&Candidate> {
-    let forms = [Form::Constant, Form::Linear, Form::Network].map(|form| best_of(candidates, form));
-    let best = forms.iter().flatten().fold(None, |best: Option<&Candidate>, new| match best {
-        Some(best) if best.log_likelihood >= new.log_likelihood => Some(best),
+/// Of the best of every form the one that stands; the first form is the one whose penalties were compared.
+pub(super) fn chosen(candidates: &[Candidate]) -> Option<&Candidate> {
+    let first = candidates.first()?.form;
+    let others = [Form::Constant, Form::Linear, Form::Network].into_iter().filter(|&form| form != first);
+    standing(std::iter::once(first).chain(others).filter_map(|form| best_of(candidates, form)))
+}
+
+fn standing<'c>(candidates: impl Iterator<Item = &'c Candidate>) -> Option<&'c Candidate> {
+    candidates.fold(None, |best: Option<&Candidate>, new| match best {
+        Some(best) if !new.is_better_than(best) => Some(best),
         _ => Some(new),
-    })?;
-    forms.into_iter().flatten().find(|candidate| {
-        let differences: Vec<f64> = candidate.each.iter().zip(&best.each).map(|(own, best)| own - best).collect();
-        candidate.form == best.form || differences.iter().sum::<f64>() <= standard_error(&differences)
     })
 }
