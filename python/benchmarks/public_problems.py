@@ -257,7 +257,7 @@ def bus(options: argparse.Namespace) -> list[str]:
         for name in ("outer products", "inverse Hessian"):
             add(groups, f"nested fixed point in NumPy, {name}", estimate.parameters, estimate.errors[name], estimate.log_likelihood)
         model, demonstrations = bus_model(buses), bus_demonstrations(buses)
-        settings: list[dict[str, Any]] = [{}] + [{"penalty": 0.0}] * hasattr(coirl, "Choice")
+        settings: list[dict[str, Any]] = [{"standard_errors": kind} for kind in ("outer_products", "information", "sandwich")]
         for own in settings:
             learner = default_learner(**own).fit(model, demonstrations)
             parameters = learner.weights([1.0])

@@ -8,9 +8,13 @@ from dataclasses import dataclass, field, make_dataclass
 from functools import partial
 from typing import Any, ClassVar
 
+import numpy as np
+
 from . import _coirl
+from ._arrays import Floats
 from ._codecs import BATCH, EVOLUTION_STEP, GRADIENT, HIDDEN, OBJECTIVE, OPTIMISER, PERTURBATION, STEP_SIZE, Codec
 from .learners import _BY_METHOD, Learner, StreamLearner
+from .model import ContextualMDP
 
 __all__ = [
     "Adaptive",
@@ -49,10 +53,18 @@ class Choice(Learner):
     tolerance
         How far from the optimum the fit may end, in standard errors of its parameters.
 
+    standard_errors
+        Which standard errors are computed at the end: ``"none"``, ``"information"`` (Fisher's), ``"outer_products"`` (of the scores of single
+        decisions) or ``"sandwich"`` (of the scores of demonstrations, right also where decisions of one person hang together).
+
     Attributes
     ----------
     intercept_
         The weights that everybody has, where contexts have no constant of their own: f(c) = c·W + intercept.
+    standard_errors_
+        Of ``mapping_``, NaN where the data do not determine a weight; None where they were not asked for, or for a network.
+    intercept_standard_errors_
+        Of ``intercept_``.
     """
 
     mapping: str = "auto"
@@ -60,8 +72,19 @@ class Choice(Learner):
     lapses: float | None = None
     folds: int = 5
     tolerance: float = 0.1
+    standard_errors: str = "none"
 
     _method: ClassVar[str] = "choice"
+
+    def _store(self, fitted: _coirl.Fitted, model: ContextualMDP | None) -> None:
+        super()._store(fitted, model)
+        found = (self.certificate_.get("explained") or {}).get("standard_errors")
+        self.standard_errors_: Floats | None = None
+        self.intercept_standard_errors_: Floats | None = None
+        if found is not None and self.mapping_ is not None:
+            self.standard_errors_ = np.array(found["mapping"], dtype=np.float64).reshape(self.mapping_.shape)
+            if found["intercept"] is not None:
+                self.intercept_standard_errors_ = np.array(found["intercept"], dtype=np.float64)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -174,3 +174,50 @@ def test_a_penalty_gives_up_likelihood() -> None:
     objectives = [problem.objective(fitted(model, demonstrations, penalty=penalty)[1]) for penalty in (0.0, 1.0, 100.0)]
     assert objectives == sorted(objectives)
     assert objectives[0] < objectives[2]
+
+
+def test_standard_errors_are_those_of_the_outer_products_of_scores() -> None:
+    problem, model, demonstrations = random_problem(11)
+    learner = coirl.Choice(mapping="linear", penalty=0.0, lapses=0.0, tolerance=1e-6, standard_errors="outer_products")
+    learner.fit(model, demonstrations)
+    mapping = learner.mapping_
+    assert mapping is not None and learner.standard_errors_ is not None
+    outer = np.zeros((mapping.size, mapping.size))
+    for at in np.argwhere(problem.counts > 0.0):
+        alone = np.zeros_like(problem.counts)
+        alone[tuple(at)] = 1.0
+        one = Problem(problem.transitions, problem.features, problem.admissible, problem.discount, problem.contexts, alone)
+        score = one.gradient(mapping).ravel()
+        outer += problem.counts[tuple(at)] * np.outer(score, score)
+    expected = np.sqrt(np.diag(np.linalg.inv(outer))).reshape(mapping.shape)
+    np.testing.assert_allclose(learner.standard_errors_, expected, rtol=1e-5)
+
+
+def test_standard_errors_agree_where_the_model_is_true() -> None:
+    _, model, demonstrations = random_problem(12, paths=300)
+    kinds = ("information", "outer_products", "sandwich")
+    found = [coirl.Choice(mapping="linear", penalty=0.0, lapses=0.0, standard_errors=kind).fit(model, demonstrations) for kind in kinds]
+    errors = [learner.standard_errors_ for learner in found]
+    assert errors[0] is not None and errors[1] is not None
+    np.testing.assert_allclose(errors[1], errors[0], rtol=0.1)
+    # Three demonstrations cannot tell how much twelve weights vary between people, but they are numbers.
+    assert errors[2] is not None and np.isfinite(errors[2]).all()
+
+
+def test_weights_that_data_do_not_determine_have_no_standard_error() -> None:
+    _, model, demonstrations = random_problem(13)
+    twice = np.concatenate([model.features, model.features[..., :1]], axis=-1)
+    copied = coirl.ContextualMDP(
+        model.transitions, twice, None, 0.9, admissible=model.admissible, context_space=("simplex", 3)
+    )
+    learner = coirl.Choice(mapping="linear", penalty=0.0, lapses=0.0, standard_errors="information").fit(copied, demonstrations)
+    assert learner.standard_errors_ is not None
+    assert np.isnan(learner.standard_errors_[:, [0, 4]]).all()
+    assert np.isfinite(learner.standard_errors_[:, 1:4]).all()
+    assert coirl.Choice().fit(model, demonstrations).standard_errors_ is None
+
+
+def test_a_demonstration_of_one_person_can_be_fitted() -> None:
+    _, model, demonstrations = random_problem(14)
+    alone = coirl.Demonstrations(demonstrations.contexts[:1], trajectories=[demonstrations.trajectories[0]])
+    assert coirl.Choice().fit(model, alone).status_ in ("converged", "separable")

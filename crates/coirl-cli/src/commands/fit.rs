@@ -504,6 +504,14 @@ fn write_files(
             let values = [mapping.values(), mapping.intercept().unwrap_or_default()].concat();
             to_file(&matrix, |out| write_matrix(out, names, "feature", &values, mapping.n_features()))?;
             written("mapping", matrix);
+            let errors = fitted.certificate.explained.as_ref().and_then(|own| own.standard_errors.as_ref());
+            if let Some(errors) = errors {
+                let all = errors.mapping.iter().chain(errors.intercept.iter().flatten());
+                let values: Vec<f64> = all.map(|error| error.unwrap_or(f64::NAN)).collect();
+                let table = folder.file("standard-errors.csv");
+                to_file(&table, |out| write_matrix(out, names, "feature", &values, mapping.n_features()))?;
+                written("standard errors", table);
+            }
         }
         // A mapping that an earlier run left there is not this run's.
         Err(_) => drop(std::fs::remove_file(&matrix)),

@@ -141,6 +141,11 @@ impl Likelihood<'_> {
         parameters
     }
 
+    /// What a parameter is penalised with.
+    pub(super) fn penalty_at(&self, parameter: usize) -> f64 {
+        self.penalty_of(parameter / self.n_features())
+    }
+
     /// Coordinates in which the objective is nearly round around a point whose terms are these.
     pub(super) fn metric(&self, parameters: &[f64], terms: &[Term]) -> Result<Metric> {
         let (p, k) = (self.design.n_inputs(self.form), self.n_features());
@@ -241,7 +246,7 @@ impl Likelihood<'_> {
         let terms = self.terms(parameters, self.indices)?;
         let share = 1.0 / self.decisions();
         let rewards = self.rewards(parameters);
-        let penalty = |at: usize| self.penalty_of(at / k);
+        let penalty = |at: usize| self.penalty_at(at);
         let mut gradient: Vec<f64> = rewards.iter().enumerate().map(|(at, p)| share * penalty(at) * p).collect();
         let held_back: f64 = 0.5 * rewards.iter().enumerate().map(|(at, p)| penalty(at) * p * p).sum::<f64>();
         let mut sums = Sums::default();

@@ -150,7 +150,7 @@ fn by(columns: &[Vec<f64>], x: &[f64], width: usize, back: bool) -> Vec<f64> {
 }
 
 /// Eigenvalues and eigenvectors of a symmetric matrix.
-fn eigen(matrix: &[f64]) -> Result<(Vec<f64>, Vec<Vec<f64>>)> {
+pub(super) fn eigen(matrix: &[f64]) -> Result<(Vec<f64>, Vec<Vec<f64>>)> {
     let n = matrix.len().isqrt();
     let own = Mat::from_fn(n, n, |i, j| 0.5 * (matrix[i * n + j] + matrix[j * n + i]));
     let failed = |error| Error::Solver { problem: "curvature of the likelihood", reason: format!("{error:?}") };

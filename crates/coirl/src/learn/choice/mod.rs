@@ -11,11 +11,13 @@
 //! demonstration, several side by side.
 
 mod design;
+mod errors;
 mod fit;
 mod metric;
 mod select;
 
 pub use design::Form;
+pub use errors::{ErrorKind, StandardErrors};
 pub use select::Candidate;
 
 use super::guarantee::Guarantee;
@@ -75,11 +77,20 @@ pub struct Choice {
     pub folds: usize,
     /// How far from the optimum the fit may end, in standard errors of its parameters.
     pub tolerance: f64,
+    /// Which standard errors of the weights are computed at the end.
+    pub standard_errors: ErrorKind,
 }
 
 impl Default for Choice {
     fn default() -> Self {
-        Self { mapping: FormChoice::Auto, penalty: None, lapses: None, folds: 5, tolerance: 0.1 }
+        Self {
+            mapping: FormChoice::Auto,
+            penalty: None,
+            lapses: None,
+            folds: 5,
+            tolerance: 0.1,
+            standard_errors: ErrorKind::None,
+        }
     }
 }
 
@@ -448,6 +459,7 @@ impl Learner for Choice {
             parameters: likelihood.n_parameters(),
             distance: state.distance,
             same_columns: state.design.constant_columns(),
+            standard_errors: likelihood.standard_errors(&state.point, self.standard_errors)?,
             candidates: state.candidates.iter().map(|own| own.told(&state.candidates)).collect(),
         }))
     }
@@ -505,6 +517,9 @@ pub struct Explained {
     pub distance: f64,
     /// Columns of the contexts that are the same in all demonstrations, so that nothing is known of their effect.
     pub same_columns: usize,
+    /// Standard errors of the weights, where they were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub standard_errors: Option<StandardErrors>,
     /// What was compared on demonstrations that were left out, in the order of the comparison.
     pub candidates: Vec<Candidate>,
 }

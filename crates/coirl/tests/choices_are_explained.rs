@@ -1,0 +1,205 @@
+//! The choice model: no unit matters, whatever the data a fit ends with a status that says what is the matter, and what is compared is told.
+#![allow(clippy::unwrap_used)] // a failed unwrap is a failed test
+
+mod engines;
+
+use coirl::contextual::plan_mapping;
+use coirl::demos::{Demonstration, Train, Trajectory};
+use coirl::learn::{Choice, Form, FormChoice, Problem, Status, Watch};
+use coirl::mapping::LinearMapping;
+use coirl::methods::{Fitted, Method, Settings, fit};
+use coirl::model::{ActionId, Cmdp, Context, ContextSpace, Criterion, Dynamics, Features, Kernel, StateId};
+use coirl::plan::{ManyOptions, Policy};
+use coirl::random::stream;
+use rand::RngExt;
+
+const STATES: usize = 8;
+const ACTIONS: usize = 3;
+const FEATURES: usize = 3;
+const COLUMNS: usize = 2;
+
+fn learned(model: &Cmdp, shown: Vec<Demonstration>, choice: Choice) -> Fitted {
+    let problem = Problem::new(model, &Train::new(shown), None).unwrap();
+    fit(&problem, &Settings::new(Method::Choice(choice)), Watch::default(), &mut ()).unwrap()
+}
+
+/// Random dynamics, with features in units of their own.
+fn model_of(seed: u64, features: &[f64], lower: &[f64], upper: &[f64]) -> Cmdp {
+    let mut random = stream(seed, "transitions", 0);
+    let mut transitions = vec![0.0; STATES * ACTIONS * STATES];
+    for row in transitions.chunks_exact_mut(STATES) {
+        for _ in 0..3 {
+            row[random.random_range(0..STATES)] += random.random_range(0.1..1.0);
+        }
+        let sum: f64 = row.iter().sum();
+        row.iter_mut().for_each(|p| *p /= sum);
+    }
+    let kernel = Kernel::from_dense(STATES, ACTIONS, &transitions, None).unwrap();
+    let features = Features::per_state(STATES, FEATURES, features.to_vec()).unwrap();
+    let criterion = Criterion::discounted(0.9).unwrap();
+    let space = ContextSpace::Box { lower: lower.to_vec(), upper: upper.to_vec() };
+    let initial = vec![1.0 / STATES as f64; STATES];
+    Cmdp::new(Dynamics::Shared(kernel), features, initial, criterion).unwrap().with_context_space(space).unwrap()
+}
+
+/// What people do, whatever the units: their contexts before these are scaled, and their paths.
+struct People {
+    features: Vec<f64>,
+    contexts: Vec<[f64; COLUMNS]>,
+    paths: Vec<Trajectory>,
+}
+
+impl People {
+    fn new(seed: u64, n: usize) -> Self {
+        let mut random = stream(seed, "people", 0);
+        let features: Vec<f64> = (0..STATES * FEATURES).map(|_| random.random_range(-1.0..1.0)).collect();
+        let contexts: Vec<[f64; COLUMNS]> =
+            (0..n).map(|_| std::array::from_fn(|_| random.random_range(0.0..1.0))).collect();
+        let truth: Vec<f64> = (0..COLUMNS * FEATURES).map(|_| random.random_range(-1.0..1.0)).collect();
+        let model = model_of(seed, &features, &[0.0; COLUMNS], &[1.0; COLUMNS]);
+        let mapping = LinearMapping::new(COLUMNS, FEATURES, truth).unwrap();
+        let known: Vec<Context> = contexts.iter().map(|c| model.context_space().context(*c).unwrap()).collect();
+        let plans = plan_mapping(&model, &mapping, &known, ManyOptions::default()).unwrap();
+        let path = |(i, (context, plan)): (usize, (&Context, &coirl::plan::Plan))| {
+            let mdp = model.mdp(context).unwrap();
+            let mut own = vec![0.1 / ACTIONS as f64; STATES * ACTIONS];
+            if let Policy::Stationary(chosen) = &plan.policy {
+                chosen.iter().enumerate().for_each(|(s, action)| own[s * ACTIONS + action.index()] += 0.9);
+            }
+            Trajectory::sample(&mdp, &Policy::Stochastic(own), 12, seed, i as u64).unwrap()
+        };
+        let paths = known.iter().zip(&plans).enumerate().map(path).collect();
+        Self { features, contexts, paths }
+    }
+
+    /// The same people with features and contexts in other units.
+    fn learned_in(&self, seed: u64, of_features: &[f64], of_contexts: &[f64], choice: Choice) -> (Cmdp, Fitted) {
+        let features: Vec<f64> =
+            self.features.iter().enumerate().map(|(at, x)| x * of_features[at % FEATURES]).collect();
+        let model = model_of(seed, &features, &[0.0; COLUMNS], of_contexts);
+        let shown = self.contexts.iter().zip(&self.paths).map(|(context, path)| {
+            let context: Vec<f64> = context.iter().zip(of_contexts).map(|(x, unit)| x * unit).collect();
+            let context = model.context_space().context(context).unwrap();
+            Demonstration::from_trajectories(&model, context, vec![path.clone()]).unwrap()
+        });
+        let fitted = learned(&model, shown.collect(), choice);
+        (model, fitted)
+    }
+}
+
+/// Over random problems: with every feature and every column of the contexts multiplied by 10^u(−3, 3), rewards are the same but for
+/// their units, and so are policies.
+#[test]
+fn no_unit_of_a_feature_or_a_context_matters() {
+    let choice = Choice { mapping: FormChoice::Linear, ..Choice::default() };
+    for seed in 0..1000 {
+        let people = People::new(seed, 6);
+        let mut random = stream(seed, "units", 0);
+        let units: Vec<f64> = (0..FEATURES + COLUMNS).map(|_| 10_f64.powf(random.random_range(-3.0..3.0))).collect();
+        let (of_features, of_contexts) = units.split_at(FEATURES);
+        let (_, plain) = people.learned_in(seed, &[1.0; FEATURES], &[1.0; COLUMNS], choice);
+        let (_, other) = people.learned_in(seed, of_features, of_contexts, choice);
+        assert_eq!(plain.status, other.status, "seed {seed}");
+        let (plain, other) = (plain.mapping().unwrap(), other.mapping().unwrap());
+        let largest = plain.values().iter().fold(0.0, |most: f64, w| most.max(w.abs()));
+        for (at, (w, o)) in plain.values().iter().zip(other.values()).enumerate() {
+            let back = o * of_features[at % FEATURES] * of_contexts[at / FEATURES];
+            assert!((w - back).abs() <= 1e-5 * largest, "seed {seed}: {w} and {back}");
+        }
+    }
+}
+
+/// One person who does one thing, whatever the rest.
+fn shown(model: &Cmdp, context: &Context, steps: &[(u32, u32)], last: u32) -> Demonstration {
+    let states = steps.iter().map(|step| StateId(step.0)).chain([StateId(last)]).collect();
+    let actions = steps.iter().map(|step| ActionId(step.1)).collect();
+    let path = Trajectory { states, actions };
+    Demonstration::from_trajectories(model, context.clone(), vec![path]).unwrap()
+}
+
+/// Separable data, one action ever, one state, contexts without a difference, features that say the same or nothing, all lapses: every
+/// fit ends, in numbers, with a status of its own.
+#[test]
+fn degenerate_data_end_with_a_status() {
+    let mut seen = std::collections::BTreeMap::new();
+    for seed in 0..500 {
+        let mut random = stream(seed, "degenerate", 0);
+        let case = seed % 8;
+        let features: Vec<f64> = (0..STATES)
+            .flat_map(|s| {
+                let x: f64 = random.random_range(-1.0..1.0);
+                match case {
+                    0 => [x, x, x],
+                    1 => [1.0, 1.0, 1.0],
+                    2 => [0.0, 0.0, 0.0],
+                    _ => [x, f64::from(u8::from(s == 0)), random.random_range(-1.0..1.0)],
+                }
+            })
+            .collect();
+        let model = model_of(seed, &features, &[0.0; COLUMNS], &[1.0; COLUMNS]);
+        let people = [1, 2, 7][random.random_range(0..3)];
+        let demonstrations = (0..people).map(|_| {
+            let context = match case {
+                3 => [0.0, 0.0],
+                4 => [0.5, 0.5],
+                _ => std::array::from_fn(|_| random.random_range(0.0..1.0)),
+            };
+            let context = model.context_space().context(context).unwrap();
+            let mdp = model.mdp(&context).unwrap();
+            let own: Vec<f64> = (0..STATES * ACTIONS)
+                .map(|at| match case {
+                    // One action ever, or all lapses.
+                    5 | 6 => f64::from(u8::from(at % ACTIONS == 0)),
+                    _ => 1.0 / ACTIONS as f64,
+                })
+                .collect();
+            let steps = if case == 6 { 1 } else { 5 };
+            let path = Trajectory::sample(&mdp, &Policy::Stochastic(own), steps, seed, 0).unwrap();
+            Demonstration::from_trajectories(&model, context, vec![path]).unwrap()
+        });
+        let fitted = learned(&model, demonstrations.collect(), Choice::default());
+        let explained = fitted.certificate.explained.clone().unwrap();
+        assert!(explained.log_likelihood.is_finite() && explained.distance.is_finite(), "seed {seed}");
+        assert!(fitted.status != Status::StepLimit, "seed {seed}, case {case}: {:?}", explained);
+        *seen.entry(format!("{case} {:?}", fitted.status)).or_insert(0) += 1;
+        if case == 1 || case == 2 {
+            assert_eq!(fitted.status, Status::NotIdentified, "seed {seed}: features that never differ say nothing");
+        }
+    }
+    assert!(seen.len() > 8, "{seen:?}");
+}
+
+#[test]
+fn people_who_never_differ_from_a_reward_are_separable_and_its_direction_is_learned() {
+    let model = engines::engines(0.9);
+    let fitted = learned(&model, engines::watched(&model, 1), Choice::default());
+    assert_eq!(fitted.status, Status::Separable);
+    let explained = fitted.certificate.explained.as_ref().unwrap();
+    assert_eq!(explained.form, Form::Constant, "contexts do not differ");
+    let mapping = fitted.mapping().unwrap();
+    assert!(mapping.values().iter().all(|w| *w < 0.0), "wear and replacements are avoided: {:?}", mapping.values());
+}
+
+#[test]
+fn one_decision_is_not_a_panic() {
+    let model = engines::engines(0.9);
+    let context = model.context_space().context([1.0]).unwrap();
+    let fitted = learned(&model, vec![shown(&model, &context, &[(3, 1)], 0)], Choice::default());
+    assert!(fitted.mapping().unwrap().values().iter().all(|w| w.is_finite()));
+}
+
+#[test]
+fn a_context_that_does_not_matter_is_told_beside_what_it_could_do() {
+    let people = People::new(3, 80);
+    let (_, fitted) = people.learned_in(3, &[1.0; FEATURES], &[1.0; COLUMNS], Choice::default());
+    let explained = fitted.certificate.explained.as_ref().unwrap();
+    for form in [Form::Constant, Form::Linear, Form::Network] {
+        let best = explained.best_of(form).unwrap();
+        assert!(best.log_likelihood < 0.0 && best.standard_error > 0.0, "{best:?}");
+    }
+    assert!(
+        explained.best_of(Form::Linear).unwrap().log_likelihood
+            > explained.best_of(Form::Constant).unwrap().log_likelihood
+    );
+    assert_eq!(explained.held_out().unwrap().form, explained.form);
+}
