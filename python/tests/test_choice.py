@@ -205,19 +205,13 @@ def test_standard_errors_agree_where_the_model_is_true() -> None:
 
 
 def test_weights_that_data_do_not_determine_have_no_standard_error() -> None:
-    _, model, demonstrations = random_problem(13)
-    twice = np.concatenate([model.features, model.features[..., :1]], axis=-1)
+    problem, model, demonstrations = random_problem(13)
+    twice = np.concatenate([problem.features, problem.features[..., :1]], axis=-1)
     copied = coirl.ContextualMDP(
-        model.transitions, twice, None, 0.9, admissible=model.admissible, context_space=("simplex", 3)
+        problem.transitions, twice, None, 0.9, admissible=problem.admissible, context_space=("simplex", 3)
     )
     learner = coirl.Choice(mapping="linear", penalty=0.0, lapses=0.0, standard_errors="information").fit(copied, demonstrations)
     assert learner.standard_errors_ is not None
     assert np.isnan(learner.standard_errors_[:, [0, 4]]).all()
     assert np.isfinite(learner.standard_errors_[:, 1:4]).all()
     assert coirl.Choice().fit(model, demonstrations).standard_errors_ is None
-
-
-def test_a_demonstration_of_one_person_can_be_fitted() -> None:
-    _, model, demonstrations = random_problem(14)
-    alone = coirl.Demonstrations(demonstrations.contexts[:1], trajectories=[demonstrations.trajectories[0]])
-    assert coirl.Choice().fit(model, alone).status_ in ("converged", "separable")

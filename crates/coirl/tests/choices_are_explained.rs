@@ -9,7 +9,7 @@ use coirl::learn::{Choice, Form, FormChoice, Problem, Status, Watch};
 use coirl::mapping::LinearMapping;
 use coirl::methods::{Fitted, Method, Settings, fit};
 use coirl::model::{ActionId, Cmdp, Context, ContextSpace, Criterion, Dynamics, Features, Kernel, StateId};
-use coirl::plan::{ManyOptions, Policy};
+use coirl::plan::{ManyOptions, PlannedReward, Policy};
 use coirl::random::stream;
 use rand::RngExt;
 
@@ -60,7 +60,7 @@ impl People {
         let mapping = LinearMapping::new(COLUMNS, FEATURES, truth).unwrap();
         let known: Vec<Context> = contexts.iter().map(|c| model.context_space().context(*c).unwrap()).collect();
         let plans = plan_mapping(&model, &mapping, &known, ManyOptions::default()).unwrap();
-        let path = |(i, (context, plan)): (usize, (&Context, &coirl::plan::Plan))| {
+        let path = |(i, (context, plan)): (usize, (&Context, &PlannedReward))| {
             let mdp = model.mdp(context).unwrap();
             let mut own = vec![0.1 / ACTIONS as f64; STATES * ACTIONS];
             if let Policy::Stationary(chosen) = &plan.policy {

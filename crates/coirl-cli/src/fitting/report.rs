@@ -274,6 +274,7 @@ impl<'a> Report<'a> {
             rows.push(row("lapses", percent(lapses), "decisions that seem random"));
             rows.push(row("decisions", count(explained.decisions as usize), "where there is a choice"));
         }
+        rows.push(row("from the optimum", short(explained.distance), "standard errors of the parameters"));
         if explained.left_out > 0.0 {
             rows.push(row("actions not known", count(explained.left_out as usize), "left out of the likelihood"));
         }

@@ -215,10 +215,10 @@ impl fmt::Display for Guarantee {
             ),
             "cuts" => self.write_cuts(f),
             "likelihood" => {
-                let gradient = self.get("gradient");
+                let distance = self.get("distance");
                 write!(
                     f,
-                    "the largest slope of the likelihood is {gradient:.1e} per decision; nothing bounds what planning loses"
+                    "the likelihood is {distance:.1e} standard errors from its optimum; nothing bounds what planning loses"
                 )
             }
             "dual" => {
