@@ -64,7 +64,7 @@ fn without_arguments_it_learns_from_what_ships() {
     assert!(last["relative_value"].as_f64().unwrap() > 0.97 && last["held_out_loss"].as_f64().unwrap() < 0.01);
     let info = json(folder.coirl("info coirl-fit/fitted.safetensors --json").success());
     assert_eq!(info["kind"], "fitted");
-    assert_eq!(info["settings"]["method"]["name"], "adaptive");
+    assert_eq!(info["settings"]["method"]["name"], "choice");
     // The mapping serves wherever mappings do.
     let plan = "plan sepsis --context 0.2,0.1,0.1,0.2,0.1,0.2,0.1 --json --mapping";
     let of_csv = folder.coirl(&format!("{plan} coirl-fit/mapping.csv")).success();
@@ -318,21 +318,25 @@ fn the_bytes_do_not_depend_on_threads() {
 
 #[test]
 fn an_interrupted_run_goes_on_to_the_same_bytes() {
-    for method in [
-        "adaptive --set batch.without_replacement.size=5 --passes 4",
-        "ew --set step_size.theory.multiplier=50 --passes 2",
-        "psgd --validation 0.25",
-        "choice --steps 25",
+    for (method, first, second) in [
+        ("adaptive --set batch.without_replacement.size=5 --passes 4", 7, 11),
+        ("ew --set step_size.theory.multiplier=50 --passes 2", 7, 11),
+        ("psgd --validation 0.25", 7, 11),
+        // During the comparison on folds, and during the fit on all demonstrations.
+        ("choice --set tolerance=1e-6", 3, 8),
     ] {
         let folder = folder();
         let run = format!("{OWN} {SHOWN} {SCORED} --seed 9 --method {method}");
         let whole = text(folder.coirl(&format!("{run} --json --out whole")).success());
-        let stopped = folder.coirl(&format!("{run} --json --stop-after 7 --out parts")).code(130);
+        let stopped = folder.coirl(&format!("{run} --json --stop-after {first} --out parts")).code(130);
         let output = stopped.get_output();
         let told = String::from_utf8(output.stderr.clone()).unwrap();
-        assert!(output.stdout.is_empty() && told.contains("--resume") && told.contains("step 7"), "{told}");
+        assert!(
+            output.stdout.is_empty() && told.contains("--resume") && told.contains(&format!("step {first}")),
+            "{told}"
+        );
         assert!(folder.path("parts/checkpoint.json").exists() && !folder.path("parts/fitted.safetensors").exists());
-        folder.coirl(&format!("{run} --json --stop-after 11 --resume --out parts")).code(130);
+        folder.coirl(&format!("{run} --json --stop-after {second} --resume --out parts")).code(130);
         let resumed = text(folder.coirl(&format!("{run} --json --resume --out parts")).success());
         assert_eq!(resumed.replace("parts/", "whole/"), whole);
         assert!(files(&folder, "parts") == files(&folder, "whole"), "{method}");
@@ -348,7 +352,7 @@ fn an_interrupted_run_goes_on_to_the_same_bytes() {
 fn ctrl_c_saves() {
     let folder = folder();
     let mut program = std::process::Command::new(assert_cmd::cargo::cargo_bin("coirl"));
-    let arguments = format!("{OWN} {SHOWN} --passes 1000000 --record-every 1000000 --out long");
+    let arguments = format!("{OWN} {SHOWN} --method adaptive --passes 1000000 --record-every 1000000 --out long");
     program.current_dir(folder.path(".")).args(arguments.split_whitespace());
     let child = program.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
     // The folder appears when the run begins; the handler is set right after.

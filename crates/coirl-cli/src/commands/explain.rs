@@ -13,6 +13,7 @@ use coirl::demos::Demonstration;
 use coirl::inspect::{self, BootstrapSettings, ContextHelpsSettings, Contributions, DeterminationSettings, Progress};
 use coirl::learn::Problem;
 use coirl::mapping::{LinearMapping, ParametricMapping};
+use coirl::methods::settled;
 use coirl::model::StateId;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -103,14 +104,14 @@ pub(crate) fn run(args: &ExplainArgs, global: &Global) -> Result<Outcome, Failur
         let settings =
             BootstrapSettings { replicates: args.bootstrap, seed: global.seed, ..BootstrapSettings::default() };
         watched("fitting resampled demonstrations", global, |listener| {
-            inspect::bootstrap(&problem, &fitted.settings, &settings, listener)
+            inspect::bootstrap(&problem, &settled(fitted), &settings, listener)
         })
     });
     let helps = (args.folds > 0).then(|| {
         let folds = args.folds.min(problem.len());
         let settings = ContextHelpsSettings { folds, seed: global.seed, ..ContextHelpsSettings::default() };
         watched("fitting with and without context", global, |listener| {
-            inspect::context_helps(&problem, &fitted.settings, &settings, listener)
+            inspect::context_helps(&problem, &settled(fitted), &settings, listener)
         })
     });
     let entries = linear.as_ref().map_or_else(Vec::new, |mapping| {

@@ -192,6 +192,16 @@ pub type Fitted = learn::Fitted<Method>;
 /// What is needed to go on with a run of a registered method.
 pub type Checkpoint = learn::Checkpoint<Method>;
 
+/// The settings of a run with what its data decided: for fits of parts of the same demonstrations, which need not decide it again.
+pub fn settled(fitted: &Fitted) -> Settings {
+    let mut settings = fitted.settings.clone();
+    if let (Method::Choice(own), Some(explained)) = (&mut settings.method, &fitted.certificate.explained) {
+        own.mapping = explained.form.into();
+        own.penalty = Some(explained.penalty);
+    }
+    settings
+}
+
 impl Default for Method {
     fn default() -> Self {
         (REGISTERED[0].method)()

@@ -29,6 +29,7 @@ pub struct Choices {
     contexts: Vec<Context>,
     evidence: Vec<Evidence>,
     left_out: f64,
+    noisy: bool,
 }
 
 /// What a demonstration says.
@@ -140,7 +141,8 @@ impl Choices {
             })
             .collect::<Result<_>>()?;
         let left_out = decisions.map_or(0.0, |decisions| decisions.left_out());
-        Ok(Self { model: restricted, contexts: data.contexts().to_vec(), evidence, left_out })
+        let noisy = from_actions || !data.is_exact();
+        Ok(Self { model: restricted, contexts: data.contexts().to_vec(), evidence, left_out, noisy })
     }
 
     /// The model over the pairs among which is chosen.
@@ -180,6 +182,11 @@ impl Choices {
     /// Actions that are not known, and say nothing here.
     pub fn left_out(&self) -> f64 {
         self.left_out
+    }
+
+    /// Whether they are a sample: single actions, or feature expectations that were estimated.
+    pub fn is_noisy(&self) -> bool {
+        self.noisy
     }
 
     /// Whether every demonstration is known by its actions.

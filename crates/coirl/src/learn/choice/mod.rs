@@ -63,6 +63,16 @@ pub enum FormChoice {
     Network,
 }
 
+impl From<Form> for FormChoice {
+    fn from(form: Form) -> Self {
+        match form {
+            Form::Constant => FormChoice::Constant,
+            Form::Linear => FormChoice::Linear,
+            Form::Network => FormChoice::Network,
+        }
+    }
+}
+
 /// Settings of the choice model; none needs to be set.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -145,7 +155,7 @@ impl Choice {
             Some(penalty) if tried(path).next().is_none() => return Some((path, penalty)),
             Some(_) => {}
             None => {
-                if let Some(penalty) = next_penalty(&state.candidates, path, state.from_actions) {
+                if let Some(penalty) = next_penalty(&state.candidates, path, state.noisy) {
                     return Some((path, penalty));
                 }
             }
@@ -225,7 +235,7 @@ pub struct State {
     design: Design,
     /// ε where it is fixed.
     lapses: Option<f64>,
-    from_actions: bool,
+    noisy: bool,
     /// Nothing where there are too few demonstrations to leave some out.
     folds: Option<Folds>,
     candidates: Vec<Candidate>,
@@ -281,11 +291,11 @@ impl Learner for Choice {
         // Feature expectations have no lapses: they are what an expert's own policy adds up to.
         let lapses = if choices.from_actions() { self.lapses } else { Some(0.0) };
         let settled = self.penalty.is_some() && self.mapping != FormChoice::Auto;
-        let folds = if settled { None } else { Folds::new(data.len(), self.folds, from.seed) };
+        let folds = if settled { None } else { Folds::new(data.len(), self.folds, choices.is_noisy(), from.seed) };
         Ok(State {
             design,
             lapses,
-            from_actions: choices.from_actions(),
+            noisy: choices.is_noisy(),
             folds,
             candidates: Vec::new(),
             fitted: None,

@@ -16,7 +16,7 @@ use rayon::prelude::*;
 /// The penalty that is tried first, and the least and the largest.
 const FIRST: i32 = 0;
 const FIRST_EXACT: i32 = -4;
-const LEAST: i32 = -7;
+const LEAST: i32 = -6;
 const LARGEST: i32 = 2;
 /// The penalty where nothing can be left out.
 pub(super) const WITHOUT_FOLDS: f64 = 1e-2;
@@ -53,7 +53,7 @@ pub struct Candidate {
     /// Whether it is the one that stands of its form.
     #[serde(default)]
     pub stands: bool,
-    /// Whether single decisions were compared, which are a sample.
+    /// Whether what was compared is a sample.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) noisy: bool,
     /// The mean of the parameters of the folds, to start the fit on all demonstrations from.
@@ -91,10 +91,10 @@ pub(super) struct Folds {
 
 impl Folds {
     /// Nothing where there are too few demonstrations to leave some out.
-    pub(super) fn new(n: usize, folds: usize, seed: u64) -> Option<Self> {
+    pub(super) fn new(n: usize, folds: usize, noisy: bool, seed: u64) -> Option<Self> {
         let folds = match n {
             MANY.. => 3,
-            0..=FEW => (2 * folds).min(n),
+            0..=FEW if noisy => (2 * folds).min(n),
             _ => folds.min(n),
         };
         if folds < 3 {
@@ -189,7 +189,7 @@ impl Folds {
             accuracy: agreement / total,
             parameters,
             stands: false,
-            noisy: choices.from_actions(),
+            noisy: choices.is_noisy(),
             start: self.mean(),
             each,
         })
@@ -207,9 +207,9 @@ fn standard_error(each: &[f64]) -> f64 {
 }
 
 /// The next penalty for a form: ten times weaker than the best while that is better, else ten times stronger while that is.
-pub(super) fn next_penalty(candidates: &[Candidate], form: Form, from_actions: bool) -> Option<f64> {
-    // Feature expectations are not noisy: little has to be held back.
-    let first = if from_actions { FIRST } else { FIRST_EXACT };
+pub(super) fn next_penalty(candidates: &[Candidate], form: Form, noisy: bool) -> Option<f64> {
+    // Of what is exact little has to be held back.
+    let first = if noisy { FIRST } else { FIRST_EXACT };
     let power = |penalty: f64| penalty.log10().round() as i32;
     let Some(best) = best_of(candidates, form) else { return Some(10_f64.powi(first)) };
     let tried = |wanted: i32| candidates.iter().any(|own| own.form == form && power(own.penalty) == wanted);
