@@ -538,7 +538,7 @@ fn reward_and_dynamics_are_learned_together() {
     let contexts = model.context_space().sample(60, 4).unwrap();
     let demonstrations = sampled(&model, &truth, &contexts, 40, 2);
     let examination = Examination::new(&model, &truth, model.context_space().sample(40, 77).unwrap()).unwrap();
-    let settings = Settings::default();
+    let settings = Settings::new(Method::Adaptive(Adaptive::default()));
     let problem = Problem::new(&model, &train(&demonstrations, 60), &Estimator::default()).unwrap();
     let known = fit(&problem, &settings, Watch::default(), &mut ()).unwrap();
     let known = examination.score(&known.agent).unwrap().value_ratio;

@@ -155,12 +155,13 @@ impl Likelihood<'_> {
             None => share * Self::by_logit(terms, parameters[self.n_rewards()])[1],
             Some(_) => 1.0,
         };
-        if p * k <= MOST_WHOLE && (k <= FEW_FEATURES || self.choices.is_small()?) {
-            if let Some(whole) = self.information(parameters, |own| &own.expected)? {
-                let mut whole: Vec<f64> = whole.iter().map(|x| share * x).collect();
-                (0..p * k).for_each(|at| whole[at * p * k + at] += penalties[at / k]);
-                return Metric::whole(&whole, by_lapses);
-            }
+        if p * k <= MOST_WHOLE
+            && (k <= FEW_FEATURES || self.choices.is_small()?)
+            && let Some(whole) = self.information(parameters, |own| &own.expected)?
+        {
+            let mut whole: Vec<f64> = whole.iter().map(|x| share * x).collect();
+            (0..p * k).for_each(|at| whole[at * p * k + at] += penalties[at / k]);
+            return Metric::whole(&whole, by_lapses);
         }
         let mut inputs = vec![0.0; p * p];
         for &i in self.indices {

@@ -33,6 +33,9 @@ const DENSE_STATES: usize = 1500;
 /// Cubes of states per entry of the kernel below which a model is factorised at once.
 const SMALL: f64 = 40.0;
 
+/// A list of numbers for each lane.
+type Rows = Vec<Vec<f64>>;
+
 /// A process prepared for soft planning in lanes: discounted, or with total reward until absorption.
 pub struct SoftMany<'m> {
     mdp: Mdp<'m>,
@@ -289,7 +292,7 @@ impl<const L: usize> SoftBlock<'_, '_, L> {
         &mut self,
         weights: &[Vec<(usize, f64)>],
         near: &[Option<&[f64]>],
-    ) -> Result<(Vec<Vec<f64>>, Vec<Vec<f64>>)> {
+    ) -> Result<(Rows, Rows)> {
         check_length("weights on pairs", self.n(), weights.len())?;
         let (mdp, gamma) = (&self.many.mdp, self.gamma());
         let (kernel, features, pairs) = (mdp.kernel(), mdp.features(), mdp.pairs());
