@@ -29,6 +29,11 @@ fn complaint(folder: &Folder, arguments: &str) -> String {
     String::from_utf8(folder.coirl(arguments).failure().code(1).get_output().stderr.clone()).unwrap()
 }
 
+/// What the digits of a page leave open: rewards of the choice model have any length.
+fn rounding(numbers: &[f64]) -> f64 {
+    5.1e-4 * numbers.iter().fold(1.0, |most: f64, x| most.max(x.abs()))
+}
+
 #[test]
 fn a_page_about_a_driver() {
     let folder = Folder::new();
@@ -47,7 +52,7 @@ fn a_page_about_a_driver() {
     let entries: Vec<f64> = fitted["mapping"].as_array().unwrap().iter().flat_map(numbers).collect();
     let shown: Vec<f64> = cells(&page, "<td style=").iter().map(|x| x.replace('−', "-").parse().unwrap()).collect();
     assert_eq!(shown.len(), 9);
-    assert!(shown.iter().zip(&entries).all(|(x, y)| (x - y).abs() <= 5.1e-4), "{shown:?} {entries:?}");
+    assert!(shown.iter().zip(&entries).all(|(x, y)| (x - y).abs() <= rounding(&entries)), "{shown:?} {entries:?}");
     assert!(!page.contains("clinical"), "nobody is treated on a road");
     // Not the terminal's job, and not the clock's.
     folder.coirl("report run --out other.html --threads 1 --quiet").success().stdout("");
@@ -67,7 +72,7 @@ fn the_reward_of_a_context() {
     let table = page.split("class=\"bars\"").nth(1).unwrap().split("</table>").next().unwrap();
     let shown: Vec<f64> = cells(table, "<td").iter().filter_map(|x| x.replace('−', "-").parse().ok()).collect();
     assert_eq!(shown.len(), 3);
-    assert!(shown.iter().zip(expected).all(|(x, y)| (x - y).abs() <= 5.1e-4), "{shown:?} {expected:?}");
+    assert!(shown.iter().zip(expected).all(|(x, y)| (x - y).abs() <= rounding(&expected)), "{shown:?} {expected:?}");
     // The longest bar is half of its cell, on the side of its sign.
     let side = if expected[0] < 0.0 {
         "class=\"minus\" style=\"margin-left:0.0%"

@@ -53,9 +53,6 @@ pub struct Candidate {
     /// Whether it is the one that stands of its form.
     #[serde(default)]
     pub stands: bool,
-    /// Whether what was compared is a sample.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(super) noisy: bool,
     /// The mean of the parameters of the folds, to start the fit on all demonstrations from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) start: Vec<f64>,
@@ -65,17 +62,16 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// Whether left-out demonstrations are likelier by more than two standard errors of the difference; feature expectations have none.
+    /// Whether left-out demonstrations are likelier by more than two standard errors of the difference.
     fn is_better_than(&self, other: &Self) -> bool {
         let gains: Vec<f64> = other.each.iter().zip(&self.each).map(|(other, own)| other - own).collect();
-        let error = if self.noisy { standard_error(&gains) } else { 0.0 };
-        gains.iter().sum::<f64>() > SURE * error
+        gains.iter().sum::<f64>() > SURE * standard_error(&gains)
     }
 
     /// What is told of it beside others: not where its fits ended.
     pub(super) fn told(&self, all: &[Self]) -> Self {
         let stands = best_of(all, self.form).is_some_and(|best| best.penalty == self.penalty);
-        Self { start: Vec::new(), each: Vec::new(), noisy: false, stands, ..self.clone() }
+        Self { start: Vec::new(), each: Vec::new(), stands, ..self.clone() }
     }
 }
 
@@ -189,7 +185,6 @@ impl Folds {
             accuracy: agreement / total,
             parameters,
             stands: false,
-            noisy: choices.is_noisy(),
             start: self.mean(),
             each,
         })
