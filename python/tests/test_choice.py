@@ -196,7 +196,9 @@ def test_standard_errors_are_those_of_the_outer_products_of_scores() -> None:
 def test_standard_errors_agree_where_the_model_is_true() -> None:
     _, model, demonstrations = random_problem(12, paths=300)
     kinds = ("information", "outer_products", "sandwich")
-    found = [coirl.Choice(mapping="linear", penalty=0.0, lapses=0.0, standard_errors=kind).fit(model, demonstrations) for kind in kinds]
+    found = [
+        coirl.Choice(mapping="linear", penalty=0.0, lapses=0.0, standard_errors=kind).fit(model, demonstrations) for kind in kinds
+    ]
     errors = [learner.standard_errors_ for learner in found]
     assert errors[0] is not None and errors[1] is not None
     np.testing.assert_allclose(errors[1], errors[0], rtol=0.1)
@@ -207,9 +209,7 @@ def test_standard_errors_agree_where_the_model_is_true() -> None:
 def test_weights_that_data_do_not_determine_have_no_standard_error() -> None:
     problem, model, demonstrations = random_problem(13)
     twice = np.concatenate([problem.features, problem.features[..., :1]], axis=-1)
-    copied = coirl.ContextualMDP(
-        problem.transitions, twice, None, 0.9, admissible=problem.admissible, context_space=("simplex", 3)
-    )
+    copied = coirl.ContextualMDP(problem.transitions, twice, None, 0.9, admissible=problem.admissible, context_space=("simplex", 3))
     learner = coirl.Choice(mapping="linear", penalty=0.0, lapses=0.0, standard_errors="information").fit(copied, demonstrations)
     assert learner.standard_errors_ is not None
     assert np.isnan(learner.standard_errors_[:, [0, 4]]).all()
