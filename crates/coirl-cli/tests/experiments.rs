@@ -119,7 +119,7 @@ fn verdicts_follow_from_the_results() {
 fn a_page_is_read_by_a_real_browser() {
     let folder = Folder::new();
     folder.coirl(&format!("experiment run driving-online {TINY} --out out --quiet")).success();
-    folder.coirl("fit --shipped driving --steps 10 --out run --quiet").success();
+    folder.coirl("fit --shipped driving --method adaptive --steps 10 --out run --quiet").success();
     folder.coirl("report run --quiet").success();
     for (page, figures) in [("out/report.html", 3 + 4), ("run/report.html", 1)] {
         // Three curves of the experiment and four scenes of the domains; the convergence of a run.

@@ -107,7 +107,7 @@ fn a_run_is_explained() {
 #[test]
 fn contexts_may_be_named() {
     let folder = Folder::new();
-    folder.coirl("fit --shipped driving --quiet --steps 20 --out fit").success();
+    folder.coirl("fit --shipped driving --method adaptive --quiet --steps 20 --out fit").success();
     let quick = "explain fit --bootstrap 0 --folds 0 --entries 1 --json --quiet --context";
     let numbers = json(folder.coirl(&format!("{quick} 0.2,0.5,0.3")).success());
     let named =

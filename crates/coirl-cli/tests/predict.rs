@@ -45,7 +45,7 @@ fn row_of_expectations(plan: &Value) -> String {
 /// What ships, learned.
 fn driving() -> Folder {
     let folder = Folder::new();
-    folder.coirl("fit --shipped driving --quiet --out run").success();
+    folder.coirl("fit --shipped driving --method adaptive --quiet --out run").success();
     folder
 }
 
@@ -296,7 +296,7 @@ fn networks_transfer_plan_and_keep_their_libraries() {
     let saved = "--library cover --library-size 12 --transfer --save-library known.safetensors --json";
     let first = json(folder.coirl(&format!("{asked} {saved}")).success());
     assert_eq!(json(folder.coirl(&format!("{asked} {known}")).success()), first);
-    folder.coirl("fit --shipped driving --quiet --out run").success();
+    folder.coirl("fit --shipped driving --method adaptive --quiet --out run").success();
     let error = refused(&folder, &format!("{asked} {known}"));
     assert!(error.contains("another mapping or model"), "{error}");
     as_network(&folder, "run", 2);
