@@ -273,6 +273,9 @@ impl<'a> Report<'a> {
         if let Some(lapses) = explained.lapses {
             rows.push(row("lapses", percent(lapses), "decisions that seem random"));
             rows.push(row("decisions", count(explained.decisions as usize), "where there is a choice"));
+            if let Some(effective) = explained.effective_decisions {
+                rows.push(row("effective decisions", count(effective.round() as usize), "as many as were open"));
+            }
         }
         rows.push(row("from the optimum", short(explained.distance), "standard errors of the parameters"));
         if explained.left_out > 0.0 {

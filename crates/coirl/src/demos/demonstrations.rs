@@ -109,6 +109,26 @@ impl Demonstrations {
         Ok(selected)
     }
 
+    /// The same actions as demonstrations of their own, path by path; where there are fewer than three paths, in so many stretches of each.
+    /// Feature expectations are not kept.
+    pub(crate) fn in_pieces(&self, model: &Cmdp, stretches: usize) -> Result<Self> {
+        let paths: usize = self.trajectories.iter().map(Vec::len).sum();
+        let stretches = if paths < 3 { stretches } else { 1 };
+        let (mut owners, mut pieces) = (Vec::new(), Vec::new());
+        for (i, own) in self.trajectories.iter().enumerate() {
+            for piece in own.iter().flat_map(|path| path.in_stretches(stretches)) {
+                owners.push(i);
+                pieces.push(vec![piece]);
+            }
+        }
+        let mut found = Self::without_demonstrations(owners.iter().map(|&i| self.contexts[i].clone()).collect())?;
+        found.constant.clone_from(&self.constant);
+        found.exact = false;
+        found.actions = DemonstratedActions::count(model.pairs(), &pieces)?;
+        found.trajectories = pieces;
+        Ok(found)
+    }
+
     /// Number of contexts, with or without their demonstrations.
     pub fn len(&self) -> usize {
         self.contexts.len()

@@ -91,6 +91,15 @@ impl Trajectory {
     }
 
     /// The pair chosen at step t.
+    /// Stretches of nearly the same length, that many or one for each action.
+    pub(crate) fn in_stretches(&self, n: usize) -> impl Iterator<Item = Self> + '_ {
+        let (actions, n) = (self.actions.len(), n.min(self.actions.len()).max(1));
+        (0..n).map(move |at| (at * actions / n, (at + 1) * actions / n)).map(|(from, to)| Self {
+            states: self.states[from..=to].to_vec(),
+            actions: self.actions[from..to].to_vec(),
+        })
+    }
+
     pub(crate) fn pair(&self, pairs: &Pairs, t: usize) -> Result<usize> {
         let (state, action) = (self.states[t].index(), self.actions[t]);
         pairs.find(state, action.index()).ok_or(Error::ActionNotAdmissible { state, action: i64::from(action.0) })

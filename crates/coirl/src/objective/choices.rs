@@ -98,6 +98,9 @@ pub struct Term {
     pub chances: Vec<[f64; 3]>,
     /// Decisions for which the likeliest action was taken; one of several equally likely counts in part.
     pub agreement: f64,
+    /// The effective number of decisions: each counts as (1 − Σ π²)/(1 − 1/|A(s)|), one where all actions are as likely, nothing where one
+    /// is certain.
+    pub effective: f64,
     /// Sweeps that it took.
     pub sweeps: usize,
 }
@@ -313,6 +316,8 @@ impl Choices {
             let choices = pairs.of_state(own[0].state);
             let by_chance = 1.0 / choices.len() as f64;
             let likeliest = choices.clone().map(|pair| block.probability(l, pair)).fold(0.0, f64::max);
+            let even: f64 = choices.clone().map(|pair| block.probability(l, pair).powi(2)).sum();
+            let openness = ((1.0 - even) / (1.0 - by_chance)).clamp(0.0, 1.0);
             // Decisions that were meant, of all that were made here.
             let mut meant = 0.0;
             let from = on_pairs.len();
@@ -329,6 +334,7 @@ impl Choices {
                 term.value -= decision.count * log;
                 term.chances.push([block.probability(l, decision.pair), by_chance, decision.count]);
                 meant += decision.count * share;
+                term.effective += decision.count * openness;
                 on_pairs[from + decision.pair - choices.start].1 -= decision.count * share;
                 if block.probability(l, decision.pair) >= likeliest * (1.0 - 1e-9) {
                     term.agreement += decision.count;

@@ -45,6 +45,7 @@ pub(super) struct Likelihood<'f> {
 pub(super) struct Sums {
     pub(super) negative_log_likelihood: f64,
     pub(super) agreement: f64,
+    pub(super) effective: f64,
     pub(super) sweeps: usize,
 }
 
@@ -255,6 +256,7 @@ impl Likelihood<'_> {
         for (&i, term) in self.indices.iter().zip(&terms) {
             sums.negative_log_likelihood += term.value;
             sums.agreement += term.agreement;
+            sums.effective += term.effective;
             sums.sweeps += term.sweeps;
             by_lapses += term.by_lapses;
             for (x, row) in self.design.inputs(self.contexts[i], self.form).iter().zip(gradient.chunks_exact_mut(k)) {

@@ -25,6 +25,7 @@ use super::learner::{Learner, Run, Start, Step};
 use super::problem::Problem;
 use super::record::{Record, Status};
 use crate::agent::Agent;
+use crate::demos::Demonstrations;
 use crate::error::{Error, Result, check_positive};
 use crate::model::Context;
 use crate::objective::{Choices, Precision, Warm};
@@ -32,7 +33,7 @@ use crate::optim::{Lbfgs, norm, norm_inf};
 use design::Design;
 use fit::Likelihood;
 use metric::Metric;
-use select::{FEWEST_FOR_NETWORK, Folds, WITHOUT_FOLDS, best_of, chosen, next_penalty};
+use select::{Folds, best_of, chosen, next_penalty, penalty_without_folds};
 
 /// Steps by default, those of the comparison among them.
 const STEPS: u64 = 600;
@@ -43,8 +44,13 @@ const FLAT: f64 = 1e-3;
 /// Steps with rough plans that come before the others, and the gradient at which these end.
 const FIRST_STEPS: usize = 30;
 const FIRST_TOLERANCE: f64 = 1e-2;
+/// The share of the tolerance where feature expectations are exact: nothing but the optimiser is uncertain then.
+const WITHOUT_NOISE: f64 = 0.1;
 /// Tolerances below which plans are computed as exactly as they can be.
 const EXACT: f64 = 1e-2;
+/// Demonstrations without which pieces of them are compared, and pieces that a path is cut into where there are few of these too.
+const FEWEST_COMPARED: usize = 3;
+const PIECES: usize = 10;
 /// Where rewards are so many times longer and the demonstrations no less likely, nothing but the penalty keeps them from growing.
 const LONGER: f64 = 8.0;
 
@@ -52,7 +58,7 @@ const LONGER: f64 = 8.0;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FormChoice {
-    /// The simplest within one standard error of the best, on demonstrations that are left out.
+    /// Linear, until another is better by two standard errors on demonstrations that are left out.
     #[default]
     Auto,
     /// One reward for everybody.
@@ -85,7 +91,7 @@ pub struct Choice {
     pub lapses: Option<f64>,
     /// Parts that demonstrations are divided into, each left out once.
     pub folds: usize,
-    /// How far from the optimum the fit may end, in standard errors of its parameters.
+    /// How far from the optimum the fit may end, in standard errors of its parameters; a tenth of it from exact feature expectations.
     pub tolerance: f64,
     /// Which standard errors of the weights are computed at the end.
     pub standard_errors: ErrorKind,
@@ -164,7 +170,7 @@ impl Choice {
             return None;
         }
         let penalty = best_of(&state.candidates, path)?.penalty;
-        let network = state.design.bends() && folds.n() >= FEWEST_FOR_NETWORK;
+        let network = state.design.bends() && folds.bear_network();
         let others = [(Form::Network, path > Form::Constant && network), (Form::Constant, path > Form::Constant)];
         let missing = others.into_iter().find(|(form, wanted)| *wanted && tried(*form).next().is_none());
         missing.map(|(form, _)| (form, penalty))
@@ -183,7 +189,7 @@ impl Choice {
             (None, _) if !state.design.contexts_differ() => Form::Constant,
             (None, _) => Form::Linear,
         };
-        let penalty = self.penalty.or(best.map(|best| best.penalty)).unwrap_or(WITHOUT_FOLDS);
+        let penalty = self.penalty.or(best.map(|best| best.penalty)).unwrap_or(penalty_without_folds(state.noisy));
         Fitted { form, penalty, lapses: state.lapses }
     }
 
@@ -194,7 +200,14 @@ impl Choice {
         }
         let choices = Choices::new(problem.model(), problem.data())?;
         let warm = choices.warm();
-        state.live = Some(Live { choices, warm, optimiser: state.kept.as_ref().map(|kept| kept.optimiser.clone()) });
+        let pieces = match pieces_of(problem)? {
+            Some(pieces) if state.folds.is_some() && state.fitted.is_none() => {
+                Some((Choices::new(problem.model(), &pieces)?, pieces))
+            }
+            _ => None,
+        };
+        let optimiser = state.kept.as_ref().map(|kept| kept.optimiser.clone());
+        state.live = Some(Live { choices, pieces, warm, optimiser });
         for _ in 0..state.since {
             self.advance(state, problem)?;
         }
@@ -244,11 +257,13 @@ pub struct State {
     /// The fit when plans last started afresh, and steps since.
     kept: Option<Kept>,
     since: u64,
-    /// The fit as it stands: the point, how far it is from the optimum in standard errors, likelihood and agreement per decision.
+    /// The fit as it stands: the point, how far it is from the optimum in standard errors, likelihood and agreement per decision, and
+    /// the effective number of decisions.
     point: Vec<f64>,
     distance: f64,
     log_likelihood: f64,
     agreement: f64,
+    effective: f64,
     ended: Option<Status>,
     #[serde(skip)]
     live: Option<Live>,
@@ -265,6 +280,8 @@ struct Kept {
 /// What steps need and can be made anew.
 struct Live {
     choices: Choices,
+    /// What is compared, where that is not the demonstrations.
+    pieces: Option<(Choices, Demonstrations)>,
     warm: Option<Warm>,
     optimiser: Option<Lbfgs>,
 }
@@ -272,6 +289,15 @@ struct Live {
 impl std::fmt::Debug for Live {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Live").field("optimiser", &self.optimiser).finish_non_exhaustive()
+    }
+}
+
+/// Pieces of the demonstrations, where these are too few to leave some out and known by their paths.
+fn pieces_of(problem: &Problem<'_>) -> Result<Option<Demonstrations>> {
+    let data = problem.data();
+    match data.len() < FEWEST_COMPARED && data.prefer_actions() {
+        true => data.in_pieces(problem.model(), PIECES).map(Some),
+        false => Ok(None),
     }
 }
 
@@ -291,7 +317,13 @@ impl Learner for Choice {
         // Feature expectations have no lapses: they are what an expert's own policy adds up to.
         let lapses = if choices.from_actions() { self.lapses } else { Some(0.0) };
         let settled = self.penalty.is_some() && self.mapping != FormChoice::Auto;
-        let folds = if settled { None } else { Folds::new(data.len(), self.folds, choices.is_noisy(), from.seed) };
+        let folds = if settled {
+            None
+        } else {
+            let pieces = pieces_of(problem)?;
+            let n = pieces.as_ref().unwrap_or(data).len();
+            Folds::new(n, pieces.is_some(), self.folds, choices.is_noisy(), from.seed)
+        };
         Ok(State {
             design,
             lapses,
@@ -305,6 +337,7 @@ impl Learner for Choice {
             distance: f64::MAX,
             log_likelihood: 0.0,
             agreement: 0.0,
+            effective: 0.0,
             ended: None,
             live: None,
         })
@@ -318,7 +351,11 @@ impl Learner for Choice {
         if state.fitted.is_none() {
             if let Some((form, penalty)) = self.next(state) {
                 let (Some(folds), Some(live)) = (&mut state.folds, &state.live) else { return Ok(record.into()) };
-                let candidate = folds.compare(&live.choices, &state.design, &contexts, form, penalty, state.lapses)?;
+                let (compared, contexts) = match &live.pieces {
+                    Some((choices, pieces)) => (choices, pieces.inputs(&pieces.all())),
+                    None => (&live.choices, contexts),
+                };
+                let candidate = folds.compare(compared, &state.design, &contexts, form, penalty, state.lapses)?;
                 problem.planner().count_plans((folds.n() * folds.len()) as u64);
                 state.candidates.push(candidate);
                 return Ok(record.into());
@@ -330,7 +367,8 @@ impl Learner for Choice {
             let compared = best_of(&state.candidates, fitted.form).map(|best| best.start.clone());
             let start = compared.filter(|own| own.len() == likelihood.n_parameters());
             // The way there needs no precision.
-            let rough = Likelihood { precision: Precision::Rough, ..likelihood };
+            let precision = if state.noisy { Precision::Rough } else { Precision::Full };
+            let rough = Likelihood { precision, ..likelihood };
             let start = match start {
                 Some(start) => rough.minimise(&start, FIRST_STEPS, FIRST_TOLERANCE)?,
                 None => rough.minimise_from_nothing(FIRST_STEPS, FIRST_TOLERANCE)?,
@@ -356,6 +394,7 @@ impl Learner for Choice {
             problem.planner().count_sweeps(sums.sweeps);
             state.log_likelihood = -sums.negative_log_likelihood / decisions;
             state.agreement = sums.agreement / decisions;
+            state.effective = sums.effective;
             record.step_size = Some(length);
         }
         record.log_likelihood = Some(state.log_likelihood);
@@ -370,7 +409,8 @@ impl Learner for Choice {
             live.optimiser = Some(optimiser.clone());
             (*kept, state.since) = (Kept { metric, optimiser }, 0);
         }
-        let converged = state.distance <= self.tolerance || flat;
+        let tolerance = if state.noisy { self.tolerance } else { WITHOUT_NOISE * self.tolerance };
+        let converged = state.distance <= tolerance || flat;
         if converged || taken.is_none() {
             state.ended = Some(self.end(state, problem, converged)?);
         }
@@ -378,7 +418,8 @@ impl Learner for Choice {
     }
 
     fn fits(&self, state: &State, problem: &Problem<'_>) -> bool {
-        let n = problem.len();
+        let Ok(pieces) = pieces_of(problem) else { return false };
+        let n = pieces.as_ref().unwrap_or(problem.data()).len();
         state.folds.as_ref().is_none_or(|folds| folds.fits(n))
             && state.design.fits(problem.data().dimension(), problem.n_features())
             && state.fitted.is_none_or(|fitted| {
@@ -433,7 +474,7 @@ impl Learner for Choice {
     fn validation_loss(&self, state: &State, _problem: &Problem<'_>, validation: &Problem<'_>) -> Result<Option<f64>> {
         let Some(fitted) = state.fitted.filter(|_| !state.point.is_empty()) else { return Ok(None) };
         let data = validation.data();
-        let live = Live { choices: Choices::new(validation.model(), data)?, warm: None, optimiser: None };
+        let live = Live { choices: Choices::new(validation.model(), data)?, pieces: None, warm: None, optimiser: None };
         let (all, contexts) = (data.all(), data.inputs(&data.all()));
         let likelihood = self.likelihood(&live, &state.design, fitted, &all, &contexts);
         let sum: f64 = likelihood.terms(&state.point, &all)?.iter().map(|term| term.value).sum();
@@ -450,7 +491,7 @@ impl Learner for Choice {
         let all = problem.data().all();
         let decisions = all.iter().map(|&i| choices.decisions(i)).sum();
         let contexts = problem.data().inputs(&all);
-        let live = Live { choices, warm: None, optimiser: None };
+        let live = Live { choices, pieces: None, warm: None, optimiser: None };
         let likelihood = self.likelihood(&live, &state.design, fitted, &all, &contexts);
         let agent = self.agent(state, problem)?;
         let lengths =
@@ -465,6 +506,7 @@ impl Learner for Choice {
             lapses: live.choices.from_actions().then(|| likelihood.lapses_at(&state.point)),
             temperature: (mean > 0.0).then(|| 1.0 / mean).filter(|t| t.is_finite()),
             decisions,
+            effective_decisions: live.choices.from_actions().then_some(state.effective),
             left_out: live.choices.left_out(),
             parameters: likelihood.n_parameters(),
             distance: state.distance,
@@ -519,6 +561,9 @@ pub struct Explained {
     pub temperature: Option<f64>,
     /// Decisions among known actions in states that can be left.
     pub decisions: f64,
+    /// How many of them were open: each counts as (1 − Σ π²)/(1 − 1/|A(s)|), nothing where the model takes one action for certain.
+    #[serde(default)]
+    pub effective_decisions: Option<f64>,
     /// Demonstrated actions that are not known, and were left out.
     pub left_out: f64,
     /// Number of parameters.

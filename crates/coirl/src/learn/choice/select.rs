@@ -13,13 +13,14 @@ use crate::random::stream;
 use rand::seq::SliceRandom;
 use rayon::prelude::*;
 
-/// The penalty that is tried first, and the least and the largest.
+/// Powers of ten: the penalty that is tried first, the least and the largest.
 const FIRST: i32 = 0;
-const FIRST_EXACT: i32 = -4;
 const LEAST: i32 = -6;
 const LARGEST: i32 = 2;
-/// The penalty where nothing can be left out.
-pub(super) const WITHOUT_FOLDS: f64 = 1e-2;
+/// The first and the least where feature expectations are exact: with a weaker one rewards bend towards how experts break their ties.
+const EXACT: i32 = -3;
+/// The same where nothing can be left out.
+const WITHOUT_FOLDS: i32 = -2;
 /// Steps and gradient at which a fit on a fold ends: 5e-5 per decision could still be gained.
 const STEPS: usize = 12;
 const TOLERANCE: f64 = 1e-2;
@@ -27,12 +28,14 @@ const TOLERANCE: f64 = 1e-2;
 const SURE: f64 = 2.0;
 /// Demonstrations that take part at most: two thirds and one third of them fill blocks of plans.
 pub(super) const MOST_COMPARED: usize = 96;
+/// The same where feature expectations are exact.
+const MOST_EXACT: usize = 48;
 /// Demonstrations from which on three folds are enough.
 const MANY: usize = 60;
 /// Demonstrations up to which there are twice as many folds, so that fits on them miss little.
 const FEW: usize = 40;
 /// Demonstrations without which no network is tried.
-pub(super) const FEWEST_FOR_NETWORK: usize = 40;
+const FEWEST_FOR_NETWORK: usize = 40;
 
 /// A form with a penalty, and what it says of demonstrations that were left out.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -81,16 +84,19 @@ impl Candidate {
 pub(super) struct Folds {
     /// Demonstrations that take part, fold by fold.
     folds: Vec<Vec<usize>>,
+    /// Whether these are pieces of demonstrations, which are too few themselves.
+    pieces: bool,
     /// Where the last fit on each fold ended.
     last: Vec<Vec<f64>>,
 }
 
 impl Folds {
-    /// Nothing where there are too few demonstrations to leave some out.
-    pub(super) fn new(n: usize, folds: usize, noisy: bool, seed: u64) -> Option<Self> {
+    /// Of demonstrations, or of pieces of them; nothing where there are too few to leave some out.
+    pub(super) fn new(n: usize, pieces: bool, folds: usize, noisy: bool, seed: u64) -> Option<Self> {
         let folds = match n {
+            _ if !noisy => folds.min(n).min(3),
             MANY.. => 3,
-            0..=FEW if noisy => (2 * folds).min(n),
+            0..=FEW => (2 * folds).min(n),
             _ => folds.min(n),
         };
         if folds < 3 {
@@ -98,16 +104,22 @@ impl Folds {
         }
         let mut order: Vec<usize> = (0..n).collect();
         order.shuffle(&mut stream(seed, "folds of the choice model", 0));
-        order.truncate(MOST_COMPARED.max(folds));
+        let most = if noisy { MOST_COMPARED } else { MOST_EXACT };
+        order.truncate(most.max(folds));
         let mut parts = vec![Vec::new(); folds];
         order.into_iter().enumerate().for_each(|(at, i)| parts[at % folds].push(i));
         parts.iter_mut().for_each(|part| part.sort_unstable());
-        Some(Self { folds: parts, last: Vec::new() })
+        Some(Self { folds: parts, pieces, last: Vec::new() })
     }
 
     /// Number of demonstrations that take part.
     pub(super) fn n(&self) -> usize {
         self.folds.iter().map(Vec::len).sum()
+    }
+
+    /// Whether a network may be compared.
+    pub(super) fn bear_network(&self) -> bool {
+        !self.pieces && self.n() >= FEWEST_FOR_NETWORK
     }
 
     /// Number of folds.
@@ -152,7 +164,7 @@ impl Folds {
                 penalty,
                 lapses,
                 indices: &kept,
-                precision: Precision::Rough,
+                precision: if choices.is_noisy() { Precision::Rough } else { Precision::Full },
                 warm: warm.as_ref(),
             };
             let fitted = match self.last.get(out).map(|last| likelihood.started(last)) {
@@ -203,14 +215,18 @@ fn standard_error(each: &[f64]) -> f64 {
 
 /// The next penalty for a form: ten times weaker than the best while that is better, else ten times stronger while that is.
 pub(super) fn next_penalty(candidates: &[Candidate], form: Form, noisy: bool) -> Option<f64> {
-    // Of what is exact little has to be held back.
-    let first = if noisy { FIRST } else { FIRST_EXACT };
+    let (first, least) = if noisy { (FIRST, LEAST) } else { (EXACT, EXACT) };
     let power = |penalty: f64| penalty.log10().round() as i32;
     let Some(best) = best_of(candidates, form) else { return Some(10_f64.powi(first)) };
     let tried = |wanted: i32| candidates.iter().any(|own| own.form == form && power(own.penalty) == wanted);
     let own = power(best.penalty);
-    let next = [(own > LEAST, own - 1), (own < LARGEST, own + 1)];
+    let next = [(own > least, own - 1), (own < LARGEST, own + 1)];
     next.into_iter().find(|&(inside, power)| inside && !tried(power)).map(|(_, power)| 10_f64.powi(power))
+}
+
+/// The penalty where nothing can be left out.
+pub(super) fn penalty_without_folds(noisy: bool) -> f64 {
+    10_f64.powi(if noisy { WITHOUT_FOLDS } else { EXACT })
 }
 
 /// The candidate of a form that stands: the first, until another is better.

@@ -26,6 +26,8 @@ pub const SOFT_LANES: usize = 16;
 /// How much of the residual of a Newton step's system may be left, at first; later steps are worth solving better.
 const INEXACT: f64 = 0.05;
 const MAX_OUTER: usize = 200;
+/// Multiples of what rounding should leave that it may leave.
+const UNSURE: f64 = 1e3;
 /// Rows that nobody takes with a larger share of the tolerance than this are left out of products.
 const NEGLIGIBLE: f64 = 1e-4;
 /// States for which a dense factorisation is thought of.
@@ -180,25 +182,33 @@ impl<const L: usize> SoftBlock<'_, '_, L> {
         }
     }
 
-    fn goal(&self, l: usize) -> f64 {
-        let largest = self.v.iter().fold(1.0, |most: f64, v| most.max(v.0[l].abs()));
+    /// How far off the values of a lane may be, and what rounding may leave, both relative to their size.
+    fn goal(&self) -> (f64, f64) {
         let horizon = if self.gamma() < 1.0 { 1.0 / (1.0 - self.gamma()) } else { 1.0 };
-        (self.many.tolerance * largest).max(16.0 * f64::EPSILON * largest * horizon.min(1e4))
+        let rounding = 16.0 * f64::EPSILON * horizon.min(1e4);
+        (self.many.tolerance.max(rounding), rounding)
+    }
+
+    /// The largest error of all lanes, relative to the size of their values.
+    fn relative_error(&self) -> f64 {
+        let size = |l: usize| self.v.iter().fold(1.0, |most: f64, v| most.max(v.0[l].abs()));
+        (0..self.n()).map(|l| self.error(l, &self.change) / size(l)).fold(0.0, f64::max)
     }
 
     fn solve(&mut self) -> Result<()> {
         let mut best = f64::INFINITY;
         let mut stalls = 0;
+        let (goal, rounding) = self.goal();
         for _ in 0..MAX_OUTER {
             self.backup();
-            let off = (0..self.n()).map(|l| self.error(l, &self.change) / self.goal(l)).fold(0.0, f64::max);
+            let off = self.relative_error();
             if !off.is_finite() {
                 return Err(Error::NotFinite { what: "soft values", index: 0, value: off });
             }
             stalls = if off > 0.7 * best { stalls + 1 } else { 0 };
             best = best.min(off);
             // What rounding leaves is not worth another step.
-            if off <= 1.0 || (stalls >= 4 && off < 1e3) || stalls > 40 {
+            if off <= goal || (stalls >= 4 && off < UNSURE * rounding) || stalls > 40 {
                 return Ok(());
             }
             match self.system.way {
@@ -379,7 +389,7 @@ impl<const L: usize> SoftBlock<'_, '_, L> {
     /// The residual of adjoint systems that gradients can bear: what is left adds up over the horizon.
     fn adjoint_tolerance(&self) -> f64 {
         let horizon = if self.gamma() < 1.0 { 1.0 / (1.0 - self.gamma()) } else { 1e3 };
-        (0.1 * self.many.tolerance.sqrt() * (10.0 / horizon).min(1.0)).clamp(1e-12, 1e-3)
+        (self.many.tolerance.powf(0.75) * (10.0 / horizon).min(1.0)).clamp(1e-12, 1e-3)
     }
 
     /// (I − γ P_πᵀ)⁻¹ start.
