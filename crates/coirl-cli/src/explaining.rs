@@ -71,7 +71,8 @@ impl EntryReport {
                 bootstrap: resampled.and_then(|resampled| resampled.intervals.get(index).copied()),
             }
         };
-        mapping.values().iter().enumerate().map(report).collect()
+        let all = mapping.values().iter().chain(mapping.intercept().unwrap_or_default());
+        all.enumerate().map(report).collect()
     }
 
     /// Whether no mapping that explains the demonstrations best has this weight.
@@ -153,7 +154,11 @@ impl Explanation<'_> {
 
     /// What a row of terms belongs to.
     fn field_name(&self, field: usize) -> String {
-        if self.network.is_some() { "all fields".into() } else { text::name_of(&self.names.contexts, field) }
+        match &self.network {
+            Some(_) => "all fields".into(),
+            None if field >= self.context.len() => "everybody".into(),
+            None => text::name_of(&self.names.contexts, field),
+        }
     }
 
     pub(crate) fn as_json(&self) -> Value {
@@ -228,7 +233,7 @@ fn write_mapping(out: &mut dyn Write, explanation: &Explanation<'_>) -> Result<(
     };
     let row = |entry: &&EntryReport| {
         vec![
-            text::name_of(&names.contexts, entry.field),
+            explanation.field_name(entry.field),
             text::name_of(&names.features, entry.feature),
             format!("{:.3}{}", entry.weight, if entry.is_outside() { "*" } else { " " }),
             interval(entry.range),

@@ -203,3 +203,42 @@ fn a_context_that_does_not_matter_is_told_beside_what_it_could_do() {
     );
     assert_eq!(explained.held_out().unwrap().form, explained.form);
 }
+
+/// One person: what stands is decided by paths that are left out, or by stretches of one path; all decisions take part.
+#[test]
+fn one_person_is_compared_path_by_path() {
+    let people = People::new(3, 8);
+    let model = model_of(3, &people.features, &[0.0; COLUMNS], &[1.0; COLUMNS]);
+    let context = model.context_space().context([0.5, 0.5]).unwrap();
+    let learned_from = |paths: &[Trajectory]| {
+        let shown = Demonstration::from_trajectories(&model, context.clone(), paths.to_vec()).unwrap();
+        learned(&model, vec![shown], Choice::default()).certificate.explained.unwrap()
+    };
+    for paths in [&people.paths[..], &people.paths[..1]] {
+        let found = learned_from(paths);
+        let steps: usize = paths.iter().map(|path| path.actions.len()).sum();
+        assert_eq!(found.decisions, steps as f64);
+        assert!(found.candidates.len() >= 2 && found.candidates.iter().all(|own| own.form == Form::Constant));
+        assert_eq!(found.held_out().unwrap().penalty, found.penalty);
+        // No more than all of them, and by whole decisions.
+        let right = found.held_out().unwrap().accuracy * steps as f64;
+        assert!((right - right.round()).abs() < 1e-9 && right <= steps as f64);
+    }
+}
+
+/// Where nothing is worth anything every decision is open; where people never differ from a reward few are.
+#[test]
+fn decisions_count_as_far_as_they_are_open() {
+    let people = People::new(5, 6);
+    let effective = |features: &[f64]| {
+        let model = model_of(5, features, &[0.0; COLUMNS], &[1.0; COLUMNS]);
+        let context = model.context_space().context([0.5, 0.5]).unwrap();
+        let shown = Demonstration::from_trajectories(&model, context, people.paths.clone()).unwrap();
+        let found = learned(&model, vec![shown], Choice::default()).certificate.explained.unwrap();
+        (found.effective_decisions.unwrap(), found.decisions)
+    };
+    let (open, all) = effective(&[0.0; STATES * FEATURES]);
+    assert!((open - all).abs() < 1e-9 * all, "{open} of {all}");
+    let (open, all) = effective(&people.features);
+    assert!(open > 0.0 && open < all, "{open} of {all}");
+}

@@ -199,6 +199,29 @@ proptest! {
     }
 }
 
+/// Weights that everybody has are determined as those of a column of ones would be.
+#[test]
+fn what_everybody_has_is_one_field_more() {
+    let model = rooms(&circle(12), 2).with_context_space(ContextSpace::Any).unwrap();
+    let context = |values: &[f64]| model.context_space().context(values.to_vec()).unwrap();
+    let truth = LinearMapping::new(2, 2, vec![0.6, 0.2, -0.3, 0.8]).unwrap();
+    let written: Vec<Context> = (1..9).map(|i| context(&[f64::from(i) / 4.0, 1.0])).collect();
+    let column = problem(&model, exact(&model, &truth, &written));
+    let (by_field, common) = truth.values().split_at(2);
+    let with_intercept = LinearMapping::new(1, 2, by_field.to_vec()).unwrap().with_intercept(common.to_vec()).unwrap();
+    assert_eq!(with_intercept.with_intercept_as_row().unwrap(), truth);
+    let shown = written.iter().enumerate().map(|(i, written)| {
+        let mu = column.data().expectations(i).unwrap().to_vec();
+        Demonstration::from_feature_expectations(&model, context(&written.values()[..1]), mu).unwrap()
+    });
+    let short = problem(&model, shown.collect());
+    let settings = DeterminationSettings::default();
+    let expected = determine(&column, &truth, &settings, &mut patient).unwrap();
+    let found = determine(&short, &with_intercept, &settings, &mut patient).unwrap();
+    assert_eq!(found.entries, expected.entries);
+    assert_eq!(found.n_parameters, 4);
+}
+
 #[test]
 fn a_mapping_that_explains_nothing_and_a_caller_who_stops() {
     let (model, truth) = with_copy_and_trap();

@@ -87,11 +87,6 @@ pub(crate) fn run(args: &ExplainArgs, global: &Global) -> Result<Outcome, Failur
 
     let determination = DeterminationSettings { max_entries: args.entries, ..DeterminationSettings::default() };
     let found = match &linear {
-        Some(mapping) if mapping.intercept().is_some() => Err(coirl::Error::InvalidSetting {
-            name: "mapping",
-            value: "with weights that everybody has".into(),
-            reason: "what demonstrations determine is computed for mappings without an intercept",
-        }),
         Some(mapping) => watched("looking for what is determined", global, |listener| {
             inspect::determine(&problem, mapping, &determination, listener)
         }),

@@ -14,8 +14,8 @@ use rayon::prelude::*;
 pub struct Demonstrations {
     /// What the dynamics follow.
     contexts: Vec<Context>,
-    /// What the mapping is given in place of the contexts, where it does not see them.
-    constant: Option<Context>,
+    /// What the mapping is given in place of the contexts, where that is something else.
+    inputs: Option<Vec<Context>>,
     origins: Vec<Origin>,
     /// Where the agent that is compared with a demonstration starts, where that is not its origin: Σ γᵗ (e(s_t) − γ P(· | s_t, a_t)),
     /// see [`Estimator::Decisions`].
@@ -67,7 +67,7 @@ impl Demonstrations {
         contexts.iter().try_for_each(|context| check_length("context", d, context.values().len()))?;
         Ok(Self {
             contexts,
-            constant: None,
+            inputs: None,
             origins: vec![Origin::Model; n],
             signed_starts: vec![None; n],
             expectations: Vec::new(),
@@ -82,7 +82,14 @@ impl Demonstrations {
     /// The same data for mappings that do not see the context: f is one vector of weights for all, while the dynamics
     /// still follow the context.
     pub fn without_context(mut self) -> Result<Self> {
-        self.constant = Some(ContextSpace::Any.context([1.0])?);
+        self.inputs = Some(vec![ContextSpace::Any.context([1.0])?; self.len()]);
+        Ok(self)
+    }
+
+    /// The same data for mappings with weights that everybody has: a constant follows what the mapping was given.
+    pub fn with_constant(mut self) -> Result<Self> {
+        let longer = |i| ContextSpace::Any.context([self.input(i).values(), &[1.0]].concat());
+        self.inputs = Some((0..self.len()).map(longer).collect::<Result<_>>()?);
         Ok(self)
     }
 
@@ -95,7 +102,7 @@ impl Demonstrations {
             indices.iter().map(|&i| all[i].clone()).collect()
         }
         let mut selected = Self::without_demonstrations(of(&self.contexts, indices))?;
-        selected.constant.clone_from(&self.constant);
+        selected.inputs = self.inputs.as_ref().map(|inputs| of(inputs, indices));
         selected.origins = of(&self.origins, indices);
         selected.signed_starts = of(&self.signed_starts, indices);
         selected.trajectories = of(&self.trajectories, indices);
@@ -122,7 +129,7 @@ impl Demonstrations {
             }
         }
         let mut found = Self::without_demonstrations(owners.iter().map(|&i| self.contexts[i].clone()).collect())?;
-        found.constant.clone_from(&self.constant);
+        found.inputs = self.inputs.as_ref().map(|inputs| owners.iter().map(|&i| inputs[i].clone()).collect());
         found.exact = false;
         found.actions = DemonstratedActions::count(model.pairs(), &pieces)?;
         found.trajectories = pieces;
@@ -154,9 +161,9 @@ impl Demonstrations {
         self.contexts.iter().flat_map(|context| context.values()).copied().collect()
     }
 
-    /// What the mapping is given for a demonstration: the context, or a constant.
+    /// What the mapping is given for a demonstration: the context, unless other inputs were chosen.
     pub fn input(&self, index: usize) -> &Context {
-        self.constant.as_ref().unwrap_or(&self.contexts[index])
+        self.inputs.as_ref().map_or(&self.contexts[index], |inputs| &inputs[index])
     }
 
     /// What the mapping is given for some demonstrations.
@@ -277,7 +284,7 @@ impl Demonstrations {
     /// context is seen. One on the simplex, the largest bound of a box; of contexts that can be any vector only those at hand are known,
     /// and it is [`entry_bound`](Self::entry_bound).
     pub fn declared_entry_bound(&self, model: &Cmdp) -> Result<f64> {
-        let largest = match (&self.constant, model.context_space()) {
+        let largest = match (&self.inputs, model.context_space()) {
             (None, ContextSpace::Simplex { .. }) => 1.0,
             (None, ContextSpace::Box { lower, upper }) => {
                 lower.iter().chain(upper).fold(0.0, |most: f64, bound| most.max(bound.abs()))

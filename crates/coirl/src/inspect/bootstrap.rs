@@ -37,7 +37,7 @@ impl Default for BootstrapSettings {
 /// What the replicates say.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bootstrap {
-    /// One interval per entry, row-major.
+    /// One interval per entry, row-major; those of weights that everybody has come last.
     pub intervals: Vec<Interval>,
     /// Replicates that learned something; W = 0 has no direction.
     pub replicates: usize,
@@ -60,8 +60,9 @@ pub fn bootstrap(
         let drawn: Vec<usize> = (0..problem.len()).map(|_| random.random_range(0..problem.len())).collect();
         let settings = Settings { seed: random.random(), ..unwatched(settings) };
         let fitted = fit(&problem.select(&drawn)?, &settings, Watch::default(), &mut ())?;
-        let mapping = fitted.mapping()?.values();
-        let size = norm(mapping);
+        let mapping = fitted.mapping()?;
+        let mapping = [mapping.values(), mapping.intercept().unwrap_or_default()].concat();
+        let size = norm(&mapping);
         Ok((size > 0.0).then(|| mapping.iter().map(|w| w / size).collect()))
     };
     let mut mappings: Vec<Vec<f64>> = Vec::with_capacity(bootstrap.replicates);
@@ -72,10 +73,11 @@ pub fn bootstrap(
         tell(listener, last, bootstrap.replicates)?;
     }
     let of_entry = |entry: usize| {
-        let values: Vec<f64> = mappings.iter().map(|mapping| mapping[entry]).collect();
+        let values: Vec<f64> = mappings.iter().map(|mapping| mapping.get(entry).copied().unwrap_or(0.0)).collect();
         Interval::of(values, bootstrap.level).unwrap_or(Interval { lower: f64::NAN, upper: f64::NAN })
     };
-    Ok(Bootstrap { intervals: (0..problem.n_parameters()).map(of_entry).collect(), replicates: mappings.len() })
+    let n = mappings.iter().map(Vec::len).fold(problem.n_parameters(), usize::max);
+    Ok(Bootstrap { intervals: (0..n).map(of_entry).collect(), replicates: mappings.len() })
 }
 
 /// The settings of a run that nobody watches. Its rules for stopping stay, but for the validation demonstrations.

@@ -175,13 +175,17 @@ struct End {
     converged: bool,
 }
 
-/// Finds which entries the demonstrations determine.
+/// Finds which entries the demonstrations determine. Weights that everybody has are those of one field more, which is one for all.
 pub fn determine(
     problem: &Problem<'_>,
     fitted: &LinearMapping,
     settings: &DeterminationSettings,
     listener: Listener<'_>,
 ) -> Result<Determination> {
+    if fitted.intercept().is_some() {
+        let longer = problem.select(&problem.data().all())?.with_constant()?;
+        return determine(&longer, &fitted.with_intercept_as_row()?, settings, listener);
+    }
     let n = problem.n_parameters();
     check_length("fitted mapping", n, fitted.values().len())?;
     let size = norm(fitted.values());

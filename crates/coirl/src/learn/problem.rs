@@ -97,6 +97,12 @@ impl<'a> Problem<'a> {
         Ok(Self { data: self.data.without_context()?, entry_bound, declared_entry_bound, ..self })
     }
 
+    /// For mappings with weights that everybody has; see [`Demonstrations::with_constant`].
+    pub fn with_constant(self) -> Result<Self> {
+        let [entry_bound, declared_entry_bound] = [const { OnceLock::new() }; 2];
+        Ok(Self { data: self.data.with_constant()?, entry_bound, declared_entry_bound, ..self })
+    }
+
     /// Planned from scratch each time; see [`ContextualPlanner::without_memory`].
     pub fn without_memory(self) -> Self {
         Self { planner: self.planner.without_memory(), ..self }

@@ -77,6 +77,13 @@ impl LinearMapping {
         Network::new(architecture, standard, parameters, Vec::new()).map(Some)
     }
 
+    /// The same mapping of contexts that a one follows: its intercept is its last row.
+    pub fn with_intercept_as_row(&self) -> Result<Self> {
+        let row = vec![0.0; self.n_features];
+        let values = [&self.values, self.intercept.as_ref().unwrap_or(&row)].map(|own| &own[..]).concat();
+        Self::new(values.len() / self.n_features, self.n_features, values)
+    }
+
     /// The weights that everybody has, of mappings that were learned with them.
     pub fn intercept(&self) -> Option<&[f64]> {
         self.intercept.as_deref()
