@@ -355,7 +355,10 @@ class Learner:
         return {name: None if value is None else float(value) for name, value in found.items()}
 
     def predict_proba(self, contexts: Any, visits: Any) -> Floats:
-        """Probabilities of every action ``[steps, A]`` at visited states: a list of states per context, one after the other."""
+        """Probabilities of every action ``[steps, A]`` at visited states: a list of states per context, one after the other.
+
+        Of agents that plan the best action has probability one; the choice model, learned from actions, says how likely experts take each.
+        """
         fitted, model = self._ready()
         lists: list[list[int]] = [integers("visits", states, 1).tolist() for states in parts("visits", visits)]
         for states in lists:

@@ -43,7 +43,7 @@ class Choice(Learner):
     ----------
     mapping
         What the reward depends on: ``"constant"`` (one reward for everybody), ``"linear"``, ``"network"`` (one hidden layer), or ``"auto"``:
-        the simplest within one standard error of the best, by the likelihood of demonstrations that are left out.
+        linear, until another is better by two standard errors on demonstrations that are left out.
     penalty
         Strength of the ridge penalty in standardised units; chosen by held-out likelihood by default, 0 for plain maximum likelihood.
     lapses
@@ -51,8 +51,7 @@ class Choice(Learner):
     folds
         Parts that demonstrations are divided into, each left out once; three from 60 demonstrations on.
     tolerance
-        How far from the optimum the fit may end, in standard errors of its parameters.
-
+        How far from the optimum the fit may end, in standard errors of its parameters; a tenth of it from exact feature expectations.
     standard_errors
         Which standard errors are computed at the end: ``"none"``, ``"information"`` (Fisher's), ``"outer_products"`` (of the scores of single
         decisions) or ``"sandwich"`` (of the scores of demonstrations, right also where decisions of one person hang together).

@@ -176,6 +176,16 @@ def test_a_penalty_gives_up_likelihood() -> None:
     assert objectives[0] < objectives[2]
 
 
+@pytest.mark.parametrize("lapses", [0.0, 0.1])
+def test_probabilities_are_those_of_experts_who_choose_softly_and_lapse(lapses: float) -> None:
+    problem, model, demonstrations = random_problem(8, paths=10, lapses=lapses)
+    learner, mapping = fitted(model, demonstrations, penalty=1.0, lapses=lapses)
+    states = list(range(12))
+    found = learner.predict_proba(problem.contexts, [states] * 3).reshape(3, 12, 3)
+    for context, own in zip(problem.contexts, found):
+        np.testing.assert_allclose(own, problem.lapsing(problem.soft_plan(mapping, context)[1], lapses), atol=1e-6)
+
+
 def test_standard_errors_are_those_of_the_outer_products_of_scores() -> None:
     problem, model, demonstrations = random_problem(11)
     learner = coirl.Choice(mapping="linear", penalty=0.0, lapses=0.0, tolerance=1e-6, standard_errors="outer_products")

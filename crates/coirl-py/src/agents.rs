@@ -195,7 +195,10 @@ impl Fitted {
             let visits: Vec<Vec<StateId>> =
                 visits.into_iter().map(|list| list.into_iter().map(StateId).collect()).collect();
             let visits: Vec<&[StateId]> = visits.iter().map(Vec::as_slice).collect();
-            Predictions::of(&own, &fitted.agent, &contexts, &visits)
+            match fitted.chooser() {
+                Some(chooser) => Predictions::of(&own, &chooser, &contexts, &visits),
+                None => Predictions::of(&own, &fitted.agent, &contexts, &visits),
+            }
         })?;
         let n_actions = found.n_actions();
         matrix(py, found.probabilities().len() / n_actions, n_actions, found.probabilities().to_vec())

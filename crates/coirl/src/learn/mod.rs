@@ -50,7 +50,7 @@ pub(crate) use advantage::Advantage;
 pub use batch::Batch;
 pub use batch_ellipsoid::{BatchEllipsoid, BatchTheorem};
 pub use bundle::Bundle;
-pub use choice::{Candidate, Choice, ErrorKind, Explained, Form, FormChoice, StandardErrors};
+pub use choice::{Candidate, Choice, Chooser, ErrorKind, Explained, Form, FormChoice, StandardErrors};
 pub use cutting_plane::CuttingPlane;
 pub use descent::{Averaging, Descent, DescentState, DescentStateOf, Estimation, Gradient, Policies};
 pub use ellipsoid::Ellipsoid;

@@ -1,9 +1,9 @@
 //! What a run tells while it goes on, and what it leaves behind.
 
-use super::choice::Explained;
+use super::choice::{Chooser, Explained};
 use super::guarantee::{GameValue, Guarantee};
 use super::settings::Settings;
-use crate::agent::Agent;
+use crate::agent::{Agent, ContextualPolicy};
 use crate::error::{Error, Result};
 use crate::json::{unbounded, unbounded_where_present};
 use crate::mapping::LinearMapping;
@@ -176,6 +176,13 @@ impl<M> Fitted<M> {
     /// f, for methods that learn a reward.
     pub fn mapping(&self) -> Result<&LinearMapping> {
         self.agent.mapping()
+    }
+
+    /// The experts as the choice model sees them, softly choosing and with lapses; nothing for other methods, or where no single actions were
+    /// seen. The agent plans for the same reward and takes what is best.
+    pub fn chooser(&self) -> Option<Chooser<'_>> {
+        let lapses = self.certificate.explained.as_ref()?.lapses?;
+        Some(Chooser::new(self.agent.reward()?, lapses))
     }
 }
 

@@ -393,7 +393,7 @@ fn uses_actions(data: &Demonstrations, index: usize) -> bool {
 
 /// The pairs among which is chosen: the known ones, and one alone where a state cannot be left and its features do not
 /// depend on what is done.
-fn choices_of(model: &Cmdp) -> Vec<bool> {
+pub(crate) fn choices_of(model: &Cmdp) -> Vec<bool> {
     let pairs = model.pairs();
     let mut keep: Vec<bool> = (0..pairs.len()).map(|pair| model.is_known(pair)).collect();
     for s in (0..model.n_states()).filter(|&s| model.dynamics().is_absorbing(s)) {

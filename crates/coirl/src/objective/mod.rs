@@ -11,6 +11,7 @@ mod information;
 mod likelihood;
 mod loss;
 
+pub(crate) use choices::choices_of;
 pub use choices::{Choices, Precision, Term, Warm};
 pub(crate) use information::{Information, Planned};
 pub use likelihood::Likelihood;

@@ -10,12 +10,14 @@
 //! place of the likelihood. The agent plans for the reward it has learned. Cost of a step: about one soft plan and one linear system per
 //! demonstration, several side by side.
 
+mod chooser;
 mod design;
 mod errors;
 mod fit;
 mod metric;
 mod select;
 
+pub use chooser::Chooser;
 pub use design::Form;
 pub use errors::{ErrorKind, StandardErrors};
 pub use select::Candidate;
