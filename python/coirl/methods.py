@@ -51,7 +51,7 @@ class Choice(Learner):
     folds
         Parts that demonstrations are divided into, each left out once; three from 60 demonstrations on.
     tolerance
-        How far from the optimum the fit may end, in standard errors of its parameters; a tenth of it from exact feature expectations.
+        How far from the optimum the fit may end, in standard errors of its parameters.
     standard_errors
         Which standard errors are computed at the end: ``"none"``, ``"information"`` (Fisher's), ``"outer_products"`` (of the scores of single
         decisions) or ``"sandwich"`` (of the scores of demonstrations, right also where decisions of one person hang together).
@@ -70,7 +70,7 @@ class Choice(Learner):
     penalty: float | None = None
     lapses: float | None = None
     folds: int = 5
-    tolerance: float = 0.1
+    tolerance: float = 0.03
     standard_errors: str = "none"
 
     _method: ClassVar[str] = "choice"

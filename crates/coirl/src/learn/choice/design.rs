@@ -6,11 +6,12 @@
 //! |---|---|---|
 //! | one reward for everybody | 1 | b |
 //! | linear | 1, z = (c − m)/s | cᵀW + b |
-//! | network | 1, z, rectified units leaky(u·z − t) | a network with one hidden layer |
+//! | network | 1, z, ramps and bends of z | a network with one hidden layer |
 //!
 //! s is the standard deviation of a column of the contexts; on the simplex, whose coordinates share one unit, one number for all. σ_j is
-//! the standard deviation of feature j over states, or over pairs of states and actions. The hidden units bend at the quartiles of every column and along a few random
-//! directions; only their weights are learned, so that all three are one problem, each a part of the next.
+//! the standard deviation of feature j over states, or over pairs of states and actions. A ramp rises from one quantile of a column to the
+//! next, so that a threshold costs one weight; bends lie along a few random directions. Only their weights are learned, so that all three
+//! are one problem, each a part of the next.
 
 use crate::agent::Agent;
 use crate::error::Result;
@@ -26,9 +27,9 @@ use rand_distr::StandardNormal;
 /// Columns that vary by less than this share of their size do not vary.
 const CONSTANT: f64 = 1e-9;
 
-/// Where hidden units bend, and how many random directions there are at most.
-const QUARTILES: [f64; 3] = [0.25, 0.5, 0.75];
-const MOST_RANDOM_UNITS: usize = 16;
+/// Ramps of a column, and how many random directions there are at most.
+const RAMPS: usize = 6;
+const MOST_RANDOM_UNITS: usize = 8;
 
 /// Shifts and scales of contexts and features, and hidden units.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -42,13 +43,35 @@ pub(super) struct Design {
     hidden: Vec<Unit>,
 }
 
-/// A hidden unit: leaky(u·z − t) / scale.
+/// A bend, leaky(u·z − from) / scale, or a ramp, (leaky(u·z − from) − leaky(u·z − to)) / scale.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Unit {
     direction: Vec<f64>,
-    threshold: f64,
+    from: f64,
+    to: Option<f64>,
     scale: f64,
+}
+
+impl Unit {
+    /// Nothing where it is the same for all of these values of u·z.
+    fn over(values: &[f64], direction: Vec<f64>, from: f64, to: Option<f64>) -> Option<Self> {
+        let plain = Self { direction, from, to, scale: 1.0 };
+        let own: Vec<f64> = values.iter().map(|&x| plain.at(x)).collect();
+        let mean = own.iter().sum::<f64>() / own.len() as f64;
+        let scale = (own.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / own.len() as f64).sqrt();
+        (scale > 0.0).then_some(Self { scale, ..plain })
+    }
+
+    /// Its value where u·z is x.
+    fn at(&self, x: f64) -> f64 {
+        self.thresholds().map(|(threshold, sign)| sign * leaky(x - threshold)).sum::<f64>() / self.scale
+    }
+
+    /// The rectified units that it is made of, with their signs.
+    fn thresholds(&self) -> impl Iterator<Item = (f64, f64)> {
+        std::iter::once((self.from, 1.0)).chain(self.to.map(|to| (to, -1.0)))
+    }
 }
 
 /// What f may depend on.
@@ -108,32 +131,38 @@ impl Design {
         Ok(design)
     }
 
-    /// Units that bend at the quartiles of each column with more than two values, and along random directions.
+    /// Ramps of each column with more than two values, and bends along random directions.
     fn hidden_units(&self, contexts: &[&Context], seed: u64) -> Vec<Unit> {
         let rows: Vec<Vec<f64>> = contexts.iter().map(|context| self.standard(context)).collect();
         let columns = self.columns().count();
-        let along = |direction: Vec<f64>, share: f64| {
-            let mut values: Vec<f64> = rows.iter().map(|row| dot(&direction, row)).collect();
+        let sorted = |direction: &[f64]| {
+            let mut values: Vec<f64> = rows.iter().map(|row| dot(direction, row)).collect();
             values.sort_by(f64::total_cmp);
-            let threshold = values[((values.len() - 1) as f64 * share).round() as usize];
-            let (least, most) = (values[0], values[values.len() - 1]);
-            let bent: Vec<f64> = values.iter().map(|value| leaky(value - threshold)).collect();
-            let mean = bent.iter().sum::<f64>() / bent.len() as f64;
-            let scale = (bent.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / bent.len() as f64).sqrt();
-            // At the end of a range nothing is bent.
-            (threshold > least && threshold < most && scale > 0.0).then_some(Unit { direction, threshold, scale })
+            values
         };
+        let quantile = |values: &[f64], share: f64| values[((values.len() - 1) as f64 * share).round() as usize];
         let mut units = Vec::new();
         for j in 0..columns {
             let own: Vec<f64> = (0..columns).map(|i| f64::from(u8::from(i == j))).collect();
-            units.extend(QUARTILES.iter().filter_map(|&share| along(own.clone(), share)));
+            let values = sorted(&own);
+            let mut knots: Vec<f64> = (0..=RAMPS).map(|i| quantile(&values, i as f64 / RAMPS as f64)).collect();
+            knots.dedup();
+            // A single ramp is what a linear function has.
+            if knots.len() > 2 {
+                let ramp = |ends: &[f64]| Unit::over(&values, own.clone(), ends[0], Some(ends[1]));
+                units.extend(knots.windows(2).filter_map(ramp));
+            }
         }
-        units.dedup();
         let mut rng = stream(seed, "hidden units", 0);
-        for _ in 0..(2 * columns).min(MOST_RANDOM_UNITS) {
+        for _ in 0..columns.min(MOST_RANDOM_UNITS) {
             let mut direction: Vec<f64> = (0..columns).map(|_| rng.sample(StandardNormal)).collect();
             normalise(&mut direction);
-            units.extend(along(direction, rng.random_range(0.2..0.8)));
+            let values = sorted(&direction);
+            let bend = quantile(&values, rng.random_range(0.2..0.8));
+            // At the end of a range nothing is bent.
+            if bend > values[0] && bend < values[values.len() - 1] {
+                units.extend(Unit::over(&values, direction, bend, None));
+            }
         }
         units
     }
@@ -188,8 +217,7 @@ impl Design {
             inputs.extend(self.standard(context));
         }
         if form > Form::Linear {
-            let bent = |unit: &Unit| leaky(dot(&unit.direction, &inputs[1..]) - unit.threshold) / unit.scale;
-            let units: Vec<f64> = self.hidden.iter().map(bent).collect();
+            let units: Vec<f64> = self.hidden.iter().map(|unit| unit.at(dot(&unit.direction, &inputs[1..]))).collect();
             inputs.extend(units);
         }
         inputs
@@ -211,7 +239,9 @@ impl Design {
     /// The network with these weights: two units make a linear term, for x = (leaky(x) − leaky(−x)) / (1 + leak).
     fn network(&self, parameters: &[f64]) -> Result<Network> {
         let (d, k, columns) = (self.scale.len(), self.feature_scale.len(), self.columns().collect::<Vec<_>>());
-        let width = 2 * columns.len() + self.hidden.len();
+        let rectified: Vec<(&Unit, f64)> =
+            self.hidden.iter().flat_map(|own| own.thresholds().map(move |(threshold, _)| (own, threshold))).collect();
+        let width = 2 * columns.len() + rectified.len();
         let architecture =
             Architecture { inputs: d, hidden: vec![Layer::leaky(width)], outputs: k, unit_output: false };
         let unit = |at: usize| -> (Vec<f64>, f64) {
@@ -220,7 +250,8 @@ impl Design {
                 let sign = if at.is_multiple_of(2) { 1.0 } else { -1.0 };
                 return ((0..columns.len()).map(|i| if i == at / 2 { sign } else { 0.0 }).collect(), 0.0);
             }
-            (self.hidden[at - pair].direction.clone(), -self.hidden[at - pair].threshold)
+            let (own, threshold) = rectified[at - pair];
+            (own.direction.clone(), -threshold)
         };
         let mut numbers: Vec<f64> = Vec::with_capacity(architecture.n_parameters());
         for at in 0..width {
@@ -236,7 +267,10 @@ impl Design {
                 let slope = of(1 + i) / (1.0 + LEAK);
                 numbers.extend([slope, -slope]);
             }
-            numbers.extend(self.hidden.iter().enumerate().map(|(h, own)| of(1 + columns.len() + h) / own.scale));
+            for (h, own) in self.hidden.iter().enumerate() {
+                let weight = of(1 + columns.len() + h) / own.scale;
+                numbers.extend(own.thresholds().map(|(_, sign)| sign * weight));
+            }
         }
         numbers.extend((0..k).map(|f| parameters[f] / self.feature_scale[f]));
         let scale = self.scale.iter().map(|s| if *s > 0.0 { *s } else { 1.0 }).collect();

@@ -46,8 +46,6 @@ const FLAT: f64 = 1e-3;
 /// Steps with rough plans that come before the others, and the gradient at which these end.
 const FIRST_STEPS: usize = 30;
 const FIRST_TOLERANCE: f64 = 1e-2;
-/// The share of the tolerance where feature expectations are exact: nothing but the optimiser is uncertain then.
-const WITHOUT_NOISE: f64 = 0.1;
 /// Tolerances below which plans are computed as exactly as they can be.
 const EXACT: f64 = 1e-2;
 /// Demonstrations without which pieces of them are compared, and pieces that a path is cut into where there are few of these too.
@@ -93,7 +91,7 @@ pub struct Choice {
     pub lapses: Option<f64>,
     /// Parts that demonstrations are divided into, each left out once.
     pub folds: usize,
-    /// How far from the optimum the fit may end, in standard errors of its parameters; a tenth of it from exact feature expectations.
+    /// How far from the optimum the fit may end, in standard errors of its parameters.
     pub tolerance: f64,
     /// Which standard errors of the weights are computed at the end.
     pub standard_errors: ErrorKind,
@@ -106,7 +104,7 @@ impl Default for Choice {
             penalty: None,
             lapses: None,
             folds: 5,
-            tolerance: 0.1,
+            tolerance: 0.03,
             standard_errors: ErrorKind::None,
         }
     }
@@ -411,8 +409,7 @@ impl Learner for Choice {
             live.optimiser = Some(optimiser.clone());
             (*kept, state.since) = (Kept { metric, optimiser }, 0);
         }
-        let tolerance = if state.noisy { self.tolerance } else { WITHOUT_NOISE * self.tolerance };
-        let converged = state.distance <= tolerance || flat;
+        let converged = state.distance <= self.tolerance || flat;
         if converged || taken.is_none() {
             state.ended = Some(self.end(state, problem, converged)?);
         }
