@@ -222,6 +222,20 @@ fn what_everybody_has_is_one_field_more() {
     assert_eq!(found.n_parameters, 4);
 }
 
+/// A weight of years is small beside one that everybody has, and may matter as much: only what adds little is called nothing much.
+#[test]
+fn small_weights_of_large_numbers_are_not_called_determined() {
+    let model = rooms(&circle(12), 2).with_context_space(ContextSpace::Any).unwrap();
+    let years: Vec<f64> = (0..8).map(|i| 20.0 + 8.0 * f64::from(i)).collect();
+    let contexts: Vec<Context> = years.iter().map(|&y| model.context_space().context([y, 1.0]).unwrap()).collect();
+    let truth = LinearMapping::new(2, 2, vec![0.01, 0.0, -0.3, 0.8]).unwrap();
+    let problem = problem(&model, exact(&model, &truth, &contexts));
+    let found = determine(&problem, &truth, &DeterminationSettings::default(), &mut patient).unwrap();
+    let by_year = entry(&found, 0, 0);
+    assert!(by_year.interval.lower < 0.0 && by_year.interval.upper < 0.08, "{by_year:?}");
+    assert!(!by_year.determined, "{by_year:?}");
+}
+
 #[test]
 fn a_mapping_that_explains_nothing_and_a_caller_who_stops() {
     let (model, truth) = with_copy_and_trap();

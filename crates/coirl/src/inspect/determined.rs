@@ -37,7 +37,7 @@ use super::tail::{SHORT, unseen_share};
 use crate::error::{Error, Result, check_length};
 use crate::learn::{Advantage, Problem};
 use crate::mapping::LinearMapping;
-use crate::optim::{dot, norm, norm_inf};
+use crate::optim::{dot, norm};
 use crate::resampling::Interval;
 use rayon::prelude::*;
 use std::ops::ControlFlow;
@@ -79,7 +79,7 @@ impl Default for DeterminationSettings {
 
 /// An interval as wide as this, in units of ‖Ŵ‖₂, does not determine an entry.
 const WIDE: f64 = 1.0;
-/// An entry that stays below this share of the largest fitted one is determined to be nothing much.
+/// An entry that adds less than this share of what the largest fitted one adds is determined to be nothing much.
 const NEGLIGIBLE: f64 = 0.1;
 /// Least slack, as a share: rounding of plans and solvers.
 const ROUNDING: f64 = 1e-7;
@@ -226,7 +226,8 @@ pub fn determine(
     };
     let rounding = SAME * problem.model().features().max_abs() * problem.horizon()?;
     let never_shown = never_shown(problem, rounding)?;
-    let judge = Judge { problem, span: span.as_ref(), unit: &unit, never_shown, too_short };
+    let reach = reach(problem);
+    let judge = Judge { problem, span: span.as_ref(), unit: &unit, reach, never_shown, too_short };
     let mut entries: Vec<Entry> = ends.chunks_exact(2).filter_map(|pair| judge.entry(pair, &set)).collect();
     entries.sort_by_key(|entry| (entry.field, entry.feature));
     Ok(Determination {
@@ -250,9 +251,20 @@ struct Judge<'a, 'p> {
     span: Option<&'a Span>,
     /// The fitted mapping, of length one.
     unit: &'a [f64],
+    /// What a weight of one adds to a reward at most, entry by entry.
+    reach: Vec<f64>,
     never_shown: Vec<bool>,
     /// Whether paths are too short for the discount to determine anything.
     too_short: bool,
+}
+
+/// What a weight of one adds to a reward at most, entry by entry: weights of columns in other units are compared by it.
+fn reach(problem: &Problem<'_>) -> Vec<f64> {
+    let data = problem.data();
+    let of_field =
+        |field: usize| (0..data.len()).fold(0.0, |most: f64, i| most.max(data.input(i).values()[field].abs()));
+    let of_features = problem.model().features().largest();
+    (0..data.dimension()).map(of_field).flat_map(|x| of_features.iter().map(move |phi| x * phi)).collect()
 }
 
 impl Judge<'_, '_> {
@@ -265,7 +277,9 @@ impl Judge<'_, '_> {
         let (field, feature) = (index / k, index % k);
         let free = self.span.is_some_and(|span| span.complete && span.parameters.share_outside(index) > FREE);
         let one_sign = interval.lower > 0.0 || interval.upper < 0.0;
-        let negligible = interval.lower.abs().max(interval.upper.abs()) <= NEGLIGIBLE * norm_inf(self.unit);
+        let most = interval.lower.abs().max(interval.upper.abs()) * self.reach[index];
+        let largest = self.unit.iter().zip(&self.reach).fold(0.0, |most: f64, (w, reach)| most.max(w.abs() * reach));
+        let negligible = self.reach[index] > 0.0 && most <= NEGLIGIBLE * largest;
         let determined = !free && !self.too_short && (negligible || (one_sign && interval.width() <= WIDE));
         Some(Entry {
             field,

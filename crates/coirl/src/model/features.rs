@@ -112,6 +112,24 @@ impl Features {
         values.iter().fold(0.0, |max, x| x.abs().max(max))
     }
 
+    /// The largest size of each feature.
+    pub(crate) fn largest(&self) -> Vec<f64> {
+        let mut largest = vec![0.0_f64; self.n_features()];
+        match self {
+            Features::State { values, .. } => {
+                let width = largest.len().max(1);
+                values.iter().enumerate().for_each(|(at, x)| largest[at % width] = largest[at % width].max(x.abs()));
+            }
+            Features::StateAction(rows) => {
+                rows.feature
+                    .iter()
+                    .zip(&rows.value)
+                    .for_each(|(&j, x)| largest[j as usize] = largest[j as usize].max(x.abs()));
+            }
+        }
+        largest
+    }
+
     /// The first non-zero feature of a state (under any of its actions), with its value.
     pub(crate) fn first_non_zero(&self, pairs: &Pairs, state: usize) -> Option<(usize, f64)> {
         match self {
