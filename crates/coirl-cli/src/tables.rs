@@ -157,7 +157,7 @@ fn from_fitted(path: &Path) -> Result<Table, Failure> {
     let fitted = artifact::read_fitted(path)?;
     let mapping = fitted.mapping().map_err(|error| Failure::in_file(path, error))?;
     let n_columns = mapping.n_features();
-    let values = [mapping.values(), mapping.intercept().unwrap_or_default()].concat();
+    let values = mapping.all_weights();
     Ok(Table { path: path.to_owned(), n_columns, names: Vec::new(), values, lines: Vec::new() })
 }
 

@@ -501,7 +501,7 @@ fn write_files(
         Ok(mapping) => {
             let names = &fitted.names.features;
             // Weights that everybody has are one more row, the last.
-            let values = [mapping.values(), mapping.intercept().unwrap_or_default()].concat();
+            let values = mapping.all_weights();
             to_file(&matrix, |out| write_matrix(out, names, "feature", &values, mapping.n_features()))?;
             written("mapping", matrix);
             let errors = fitted.certificate.explained.as_ref().and_then(|own| own.standard_errors.as_ref());

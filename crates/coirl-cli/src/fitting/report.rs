@@ -274,7 +274,7 @@ impl<'a> Report<'a> {
             rows.push(row("lapses", percent(lapses), "decisions that seem random"));
             rows.push(row("decisions", count(explained.decisions as usize), "where there is a choice"));
             if let Some(effective) = explained.effective_decisions {
-                rows.push(row("effective decisions", count(effective.round() as usize), "as many as were open"));
+                rows.push(row("effective decisions", count(effective.round() as usize), "each as far as it was open"));
             }
         }
         rows.push(row("from the optimum", short(explained.distance), "standard errors of the parameters"));

@@ -90,8 +90,7 @@ impl Trajectory {
         Self { states: self.states[..=n].to_vec(), actions: self.actions[..n].to_vec() }
     }
 
-    /// The pair chosen at step t.
-    /// Stretches of nearly the same length, that many or one for each action.
+    /// Stretches of nearly the same length, one after the other: so many, or one for each action where there are fewer.
     pub(crate) fn in_stretches(&self, n: usize) -> impl Iterator<Item = Self> + '_ {
         let (actions, n) = (self.actions.len(), n.min(self.actions.len()).max(1));
         (0..n).map(move |at| (at * actions / n, (at + 1) * actions / n)).map(|(from, to)| Self {
@@ -100,6 +99,7 @@ impl Trajectory {
         })
     }
 
+    /// The pair chosen at step t.
     pub(crate) fn pair(&self, pairs: &Pairs, t: usize) -> Result<usize> {
         let (state, action) = (self.states[t].index(), self.actions[t]);
         pairs.find(state, action.index()).ok_or(Error::ActionNotAdmissible { state, action: i64::from(action.0) })
@@ -112,5 +112,27 @@ impl Trajectory {
             return Err(Error::shape("state of a trajectory", format!("below {}", pairs.n_states()), state.0));
         }
         (0..self.actions.len()).try_for_each(|t| self.pair(pairs, t).map(|_| ()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every step is in one stretch, and a stretch begins where the last one ended.
+    #[test]
+    fn stretches_are_the_path() {
+        for actions in [0, 1, 3, 10, 47] {
+            let path = Trajectory {
+                states: (0..=actions).map(StateId).collect(),
+                actions: (0..actions).map(|t| ActionId(t % 3)).collect(),
+            };
+            let stretches: Vec<Trajectory> = path.in_stretches(10).collect();
+            assert_eq!(stretches.len(), (actions as usize).clamp(1, 10));
+            let all: Vec<ActionId> = stretches.iter().flat_map(|own| own.actions.clone()).collect();
+            assert_eq!(all, path.actions);
+            assert!(stretches.iter().all(|own| own.states.len() == own.actions.len() + 1));
+            assert!(stretches.windows(2).all(|pair| pair[0].states.last() == pair[1].states.first()));
+        }
     }
 }

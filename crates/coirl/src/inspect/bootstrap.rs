@@ -60,8 +60,7 @@ pub fn bootstrap(
         let drawn: Vec<usize> = (0..problem.len()).map(|_| random.random_range(0..problem.len())).collect();
         let settings = Settings { seed: random.random(), ..unwatched(settings) };
         let fitted = fit(&problem.select(&drawn)?, &settings, Watch::default(), &mut ())?;
-        let mapping = fitted.mapping()?;
-        let mapping = [mapping.values(), mapping.intercept().unwrap_or_default()].concat();
+        let mapping = fitted.mapping()?.all_weights();
         let size = norm(&mapping);
         Ok((size > 0.0).then(|| mapping.iter().map(|w| w / size).collect()))
     };

@@ -79,9 +79,14 @@ impl LinearMapping {
 
     /// The same mapping of contexts that a one follows: its intercept is its last row.
     pub fn with_intercept_as_row(&self) -> Result<Self> {
-        let row = vec![0.0; self.n_features];
-        let values = [&self.values, self.intercept.as_ref().unwrap_or(&row)].map(|own| &own[..]).concat();
+        let mut values = self.all_weights();
+        values.resize(self.values.len() + self.n_features, 0.0);
         Self::new(values.len() / self.n_features, self.n_features, values)
+    }
+
+    /// W row by row, then the intercept where there is one.
+    pub fn all_weights(&self) -> Vec<f64> {
+        [&self.values[..], self.intercept().unwrap_or_default()].concat()
     }
 
     /// The weights that everybody has, of mappings that were learned with them.

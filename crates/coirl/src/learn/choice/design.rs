@@ -333,3 +333,46 @@ fn deviations(mdp: &Mdp<'_>) -> Vec<f64> {
     };
     (0..k).map(of).collect()
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)] // a failed unwrap is a failed test
+mod tests {
+    use super::*;
+
+    /// The network that is handed out is the function that was learned; its ramps rise where a threshold may lie.
+    #[test]
+    fn networks_are_what_was_learned() {
+        let mut random = stream(1, "contexts and parameters", 0);
+        let mut number = || -> f64 { random.sample(StandardNormal) };
+        let contexts: Vec<Context> =
+            (0..40).map(|i| ContextSpace::Any.context([50.0 + 15.0 * number(), f64::from(i % 2)]).unwrap()).collect();
+        let seen: Vec<&Context> = contexts.iter().collect();
+        let mut design = Design {
+            shift: vec![50.0, 0.5],
+            scale: vec![15.0, 0.5],
+            feature_scale: vec![0.1, 1.0, 20.0],
+            constant: Constant::Intercept,
+            hidden: Vec::new(),
+        };
+        design.hidden = design.hidden_units(&seen, 1);
+        // A column of two values has no ramps of its own.
+        let ramps: Vec<&Unit> = design.hidden.iter().filter(|unit| unit.to.is_some()).collect();
+        assert_eq!(ramps.len(), RAMPS);
+        assert!(ramps.iter().all(|unit| unit.direction == [1.0, 0.0]));
+        let n = design.n_inputs(Form::Network);
+        let parameters: Vec<f64> = (0..n * 3).map(|_| number()).collect();
+        let agent = design.agent(Form::Network, &parameters).unwrap();
+        for context in &contexts {
+            let found = agent.reward_mapping().unwrap().weights(context).unwrap();
+            let x = design.inputs(context, Form::Network);
+            for (f, found) in found.iter().enumerate() {
+                let wanted: f64 = x.iter().enumerate().map(|(i, x)| x * parameters[i * 3 + f]).sum();
+                let wanted = wanted / design.feature_scale[f];
+                assert!(
+                    (found - wanted).abs() <= 1e-4 * wanted.abs().max(1.0 / design.feature_scale[f]),
+                    "{found} {wanted}"
+                );
+            }
+        }
+    }
+}

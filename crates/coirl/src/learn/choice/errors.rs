@@ -106,20 +106,20 @@ struct Sums {
 
 impl Sums {
     fn new(mapping: &LinearMapping) -> Self {
-        let n = entries(mapping).len();
+        let n = mapping.all_weights().len();
         let (intercept, k) = (mapping.intercept().is_some(), mapping.n_features());
         Self { intercept, k, variance: vec![0.0; n], known: vec![0.0; n], open: vec![0.0; n] }
     }
 
     fn add(&mut self, direction: &LinearMapping, variance: f64) {
-        for (at, x) in entries(direction).iter().enumerate() {
+        for (at, x) in direction.all_weights().iter().enumerate() {
             self.variance[at] += variance * x * x;
             self.known[at] += x * x;
         }
     }
 
     fn leave_open(&mut self, direction: &LinearMapping) {
-        entries(direction).iter().zip(&mut self.open).for_each(|(x, open)| *open += x * x);
+        direction.all_weights().iter().zip(&mut self.open).for_each(|(x, open)| *open += x * x);
     }
 
     fn told(&self, kind: ErrorKind) -> StandardErrors {
@@ -131,9 +131,4 @@ impl Sums {
         let intercept = self.intercept.then(|| mapping.split_off(mapping.len() - self.k));
         StandardErrors { kind, mapping, intercept }
     }
-}
-
-/// All weights of a mapping, the intercept last.
-fn entries(mapping: &LinearMapping) -> Vec<f64> {
-    [mapping.values(), mapping.intercept().unwrap_or_default()].concat()
 }
