@@ -9,9 +9,10 @@
 //! | network | 1, z, ramps and bends of z | a network with one hidden layer |
 //!
 //! s is the standard deviation of a column of the contexts; on the simplex, whose coordinates share one unit, one number for all. σ_j is
-//! the standard deviation of feature j over states, or over pairs of states and actions. A ramp rises from one quantile of a column to the
-//! next, so that a threshold costs one weight; bends lie along a few random directions. Only their weights are learned, so that all three
-//! are one problem, each a part of the next.
+//! the standard deviation of feature j over states, or over pairs of states and actions. A ramp rises from one value of a column to another
+//! one: a step where these are neighbours, so that a threshold costs one weight. Bends lie along a few random directions. Which units a
+//! network has is decided by the demonstrations (`bends.rs`); only their weights are learned, so that all three are one problem, each a
+//! part of the next.
 
 use crate::agent::Agent;
 use crate::error::Result;
@@ -27,9 +28,14 @@ use rand_distr::StandardNormal;
 /// Columns that vary by less than this share of their size do not vary.
 const CONSTANT: f64 = 1e-9;
 
-/// Ramps of a column, and how many random directions there are at most.
+/// Steps and wider ramps of a column that are looked at, and random directions at most.
+const STEPS: usize = 32;
 const RAMPS: usize = 6;
 const MOST_RANDOM_UNITS: usize = 8;
+/// The share of the contexts that are on either side of a step at least: of fewer people each would decide.
+const LEAST_SHARE: f64 = 0.1;
+/// The width of a step at least, in standard deviations: networks compute in single precision.
+const STEP_WIDTH: f64 = 0.02;
 
 /// Shifts and scales of contexts and features, and hidden units.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -40,13 +46,19 @@ pub(super) struct Design {
     scale: Vec<f64>,
     feature_scale: Vec<f64>,
     constant: Constant,
+    seed: u64,
+    /// Whether a network could be more than linear.
+    bends: bool,
+    /// The units of the network, once they were chosen.
     hidden: Vec<Unit>,
+    /// Whether demonstrations ask for them.
+    asked_for: bool,
 }
 
 /// A bend, leaky(u·z − from) / scale, or a ramp, (leaky(u·z − from) − leaky(u·z − to)) / scale.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Unit {
+pub(super) struct Unit {
     direction: Vec<f64>,
     from: f64,
     to: Option<f64>,
@@ -66,6 +78,11 @@ impl Unit {
     /// Its value where u·z is x.
     fn at(&self, x: f64) -> f64 {
         self.thresholds().map(|(threshold, sign)| sign * leaky(x - threshold)).sum::<f64>() / self.scale
+    }
+
+    /// Its value where the inputs of the network are these: 1, z and others.
+    pub(super) fn of_inputs(&self, inputs: &[f64]) -> f64 {
+        self.at(dot(&self.direction, &inputs[1..=self.direction.len()]))
     }
 
     /// The rectified units that it is made of, with their signs.
@@ -125,14 +142,16 @@ impl Design {
             scale.fill(common);
         }
         scale.iter_mut().zip(&varies).filter(|(_, varies)| !**varies).for_each(|(s, _)| *s = 0.0);
+        let feature_scale = deviations(&choices.first_mdp()?);
         let mut design =
-            Self { shift, scale, feature_scale: deviations(&choices.first_mdp()?), constant, hidden: Vec::new() };
-        design.hidden = design.hidden_units(contexts, seed);
+            Self { shift, scale, feature_scale, constant, seed, bends: false, hidden: Vec::new(), asked_for: false };
+        design.bends = !design.pool(contexts).is_empty();
         Ok(design)
     }
 
-    /// Ramps of each column with more than two values, and bends along random directions.
-    fn hidden_units(&self, contexts: &[&Context], seed: u64) -> Vec<Unit> {
+    /// What the units of a network are chosen from: steps and ramps of each column with more than two values, and bends along random
+    /// directions.
+    pub(super) fn pool(&self, contexts: &[&Context]) -> Vec<Unit> {
         let rows: Vec<Vec<f64>> = contexts.iter().map(|context| self.standard(context)).collect();
         let columns = self.columns().count();
         let sorted = |direction: &[f64]| {
@@ -140,31 +159,62 @@ impl Design {
             values.sort_by(f64::total_cmp);
             values
         };
-        let quantile = |values: &[f64], share: f64| values[((values.len() - 1) as f64 * share).round() as usize];
+        let rank = |n: usize, share: f64| ((n - 1) as f64 * share).round() as usize;
         let mut units = Vec::new();
         for j in 0..columns {
             let own: Vec<f64> = (0..columns).map(|i| f64::from(u8::from(i == j))).collect();
             let values = sorted(&own);
-            let mut knots: Vec<f64> = (0..=RAMPS).map(|i| quantile(&values, i as f64 / RAMPS as f64)).collect();
+            let ramp = |from: f64, to: f64| Unit::over(&values, own.clone(), from, Some(to));
+            let mut knots: Vec<f64> =
+                (0..=RAMPS).map(|i| values[rank(values.len(), i as f64 / RAMPS as f64)]).collect();
             knots.dedup();
+            let mut distinct = values.clone();
+            distinct.dedup();
+            // Of two values all is linear.
+            if distinct.len() < 3 {
+                continue;
+            }
+            let share = |i: usize| LEAST_SHARE + (1.0 - 2.0 * LEAST_SHARE) * i as f64 / STEPS as f64;
+            let mut below: Vec<f64> = (0..=STEPS).map(|i| values[rank(values.len(), share(i))]).collect();
+            below.dedup();
+            for from in below {
+                let Some(&to) = distinct.iter().find(|x| **x > from) else { continue };
+                let (middle, half) = (0.5 * (from + to), 0.5 * (to - from).max(STEP_WIDTH));
+                units.extend(ramp(middle - half, middle + half));
+            }
             // A single ramp is what a linear function has.
             if knots.len() > 2 {
-                let ramp = |ends: &[f64]| Unit::over(&values, own.clone(), ends[0], Some(ends[1]));
-                units.extend(knots.windows(2).filter_map(ramp));
+                units.extend(knots.windows(2).filter_map(|ends| ramp(ends[0], ends[1])));
             }
         }
-        let mut rng = stream(seed, "hidden units", 0);
+        let mut rng = stream(self.seed, "hidden units", 0);
         for _ in 0..columns.min(MOST_RANDOM_UNITS) {
             let mut direction: Vec<f64> = (0..columns).map(|_| rng.sample(StandardNormal)).collect();
             normalise(&mut direction);
             let values = sorted(&direction);
-            let bend = quantile(&values, rng.random_range(0.2..0.8));
+            let bend = values[rank(values.len(), rng.random_range(0.2..0.8))];
             // At the end of a range nothing is bent.
             if bend > values[0] && bend < values[values.len() - 1] {
                 units.extend(Unit::over(&values, direction, bend, None));
             }
         }
         units
+    }
+
+    /// One unit more, that demonstrations ask for or not.
+    pub(super) fn add(&mut self, unit: Unit, asked_for: bool) {
+        self.hidden.push(unit);
+        self.asked_for |= asked_for;
+    }
+
+    /// Whether the units of the network were chosen.
+    pub(super) fn has_grown(&self) -> bool {
+        !self.hidden.is_empty()
+    }
+
+    /// Whether demonstrations ask for a network.
+    pub(super) fn asked_for(&self) -> bool {
+        self.asked_for
     }
 
     fn standard(&self, context: &Context) -> Vec<f64> {
@@ -193,7 +243,7 @@ impl Design {
 
     /// Whether contexts differ in more ways than a linear function can use.
     pub(super) fn bends(&self) -> bool {
-        !self.hidden.is_empty()
+        self.bends
     }
 
     /// The columns that vary.
@@ -217,7 +267,7 @@ impl Design {
             inputs.extend(self.standard(context));
         }
         if form > Form::Linear {
-            let units: Vec<f64> = self.hidden.iter().map(|unit| unit.at(dot(&unit.direction, &inputs[1..]))).collect();
+            let units: Vec<f64> = self.hidden.iter().map(|unit| unit.of_inputs(&inputs)).collect();
             inputs.extend(units);
         }
         inputs
@@ -352,12 +402,15 @@ mod tests {
             scale: vec![15.0, 0.5],
             feature_scale: vec![0.1, 1.0, 20.0],
             constant: Constant::Intercept,
+            seed: 1,
+            bends: true,
             hidden: Vec::new(),
+            asked_for: true,
         };
-        design.hidden = design.hidden_units(&seen, 1);
-        // A column of two values has no ramps of its own.
+        design.hidden = design.pool(&seen);
+        // A column of two values has no ramps of its own; there are steps between its 33 middle values.
         let ramps: Vec<&Unit> = design.hidden.iter().filter(|unit| unit.to.is_some()).collect();
-        assert_eq!(ramps.len(), RAMPS);
+        assert_eq!(ramps.len(), 33 + RAMPS);
         assert!(ramps.iter().all(|unit| unit.direction == [1.0, 0.0]));
         let n = design.n_inputs(Form::Network);
         let parameters: Vec<f64> = (0..n * 3).map(|_| number()).collect();

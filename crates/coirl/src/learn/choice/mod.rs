@@ -10,6 +10,7 @@
 //! place of the likelihood. The agent plans for the reward it has learned. Cost of a step: about one soft plan and one linear system per
 //! demonstration, several side by side.
 
+mod bends;
 mod chooser;
 mod design;
 mod errors;
@@ -51,6 +52,8 @@ const EXACT: f64 = 1e-2;
 /// Demonstrations without which pieces of them are compared, and pieces that a path is cut into where there are few of these too.
 const FEWEST_COMPARED: usize = 3;
 const PIECES: usize = 10;
+/// Demonstrations at most that the units of a network are chosen by.
+const MOST_GROWN_FROM: usize = 400;
 /// Where rewards are so many times longer and the demonstrations no less likely, nothing but the penalty keeps them from growing.
 const LONGER: f64 = 8.0;
 
@@ -179,7 +182,7 @@ impl Choice {
     /// What is fitted on all demonstrations once nothing is left to compare.
     fn chosen(&self, state: &State) -> Fitted {
         let best = match self.mapping {
-            FormChoice::Auto => chosen(&state.candidates),
+            FormChoice::Auto => chosen(&state.candidates, state.design.asked_for()),
             _ => state.candidates.first().and_then(|first| best_of(&state.candidates, first.form)),
         };
         let form = match (best, self.mapping) {
@@ -191,6 +194,28 @@ impl Choice {
         };
         let penalty = self.penalty.or(best.map(|best| best.penalty)).unwrap_or(penalty_without_folds(state.noisy));
         Fitted { form, penalty, lapses: state.lapses }
+    }
+
+    /// The units of the network, unless they were chosen: those that a linear fit with this penalty asks for.
+    fn grow(&self, state: &mut State, penalty: f64, all: &[usize], contexts: &[&Context]) -> Result<()> {
+        let Some(live) = state.live.as_ref().filter(|_| !state.design.has_grown()) else { return Ok(()) };
+        let fitted = Fitted { form: Form::Linear, penalty, lapses: state.lapses };
+        let n = all.len().min(MOST_GROWN_FROM);
+        let some: Vec<usize> = (0..n).map(|at| all[at * all.len() / n]).collect();
+        let precision = if state.noisy { Precision::Rough } else { Precision::Full };
+        let linear = Likelihood { precision, ..self.likelihood(live, &state.design, fitted, &some, contexts) };
+        let compared = state.candidates.iter_mut().find(|own| own.form == Form::Linear && own.penalty == penalty);
+        let end = match &compared {
+            Some(own) => linear.minimise(&own.start, FIRST_STEPS, FIRST_TOLERANCE)?,
+            None => linear.minimise_from_nothing(FIRST_STEPS, FIRST_TOLERANCE)?,
+        };
+        let grown = bends::grow(&linear, &end, FIRST_STEPS, FIRST_TOLERANCE)?;
+        // Nearer to where a linear fit will end than what the folds had.
+        if let Some(own) = compared {
+            own.start = end;
+        }
+        state.design = grown;
+        Ok(())
     }
 
     /// What steps need that no checkpoint keeps, made anew; a fit under way is repeated from where plans last started afresh.
@@ -350,6 +375,9 @@ impl Learner for Choice {
         let mut record = Record { demonstrations: problem.len() as u64, ..Record::default() };
         if state.fitted.is_none() {
             if let Some((form, penalty)) = self.next(state) {
+                if form == Form::Network {
+                    self.grow(state, penalty, &all, &contexts)?;
+                }
                 let (Some(folds), Some(live)) = (&mut state.folds, &state.live) else { return Ok(record.into()) };
                 let (compared, contexts) = match &live.pieces {
                     Some((choices, pieces)) => (choices, pieces.inputs(&pieces.all())),
@@ -361,6 +389,9 @@ impl Learner for Choice {
                 return Ok(record.into());
             }
             let fitted = self.chosen(state);
+            if fitted.form == Form::Network {
+                self.grow(state, fitted.penalty, &all, &contexts)?;
+            }
             let Some(mut live) = state.live.take() else { return Ok(record.into()) };
             let likelihood = self.likelihood(&live, &state.design, fitted, &all, &contexts);
             // From where the folds ended: near where the fit will.

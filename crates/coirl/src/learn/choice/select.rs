@@ -234,10 +234,12 @@ pub(super) fn best_of(candidates: &[Candidate], form: Form) -> Option<&Candidate
     standing(candidates.iter().filter(|candidate| candidate.form == form))
 }
 
-/// Of the best of every form the one that stands; the first form is the one whose penalties were compared.
-pub(super) fn chosen(candidates: &[Candidate]) -> Option<&Candidate> {
+/// Of the best of every form the one that stands; the first form is the one whose penalties were compared. A network takes part where
+/// its units were asked for: they were chosen by the demonstrations that it is compared on.
+pub(super) fn chosen(candidates: &[Candidate], asked_for: bool) -> Option<&Candidate> {
     let first = candidates.first()?.form;
-    let others = [Form::Constant, Form::Linear, Form::Network].into_iter().filter(|&form| form != first);
+    let forms = [Form::Constant, Form::Linear, Form::Network].into_iter();
+    let others = forms.filter(|&form| form != first && (form != Form::Network || asked_for));
     standing(std::iter::once(first).chain(others).filter_map(|form| best_of(candidates, form)))
 }
 
