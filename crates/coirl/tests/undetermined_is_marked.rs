@@ -11,7 +11,7 @@ use coirl::inspect::{
     Bootstrap, BootstrapSettings, ContextHelps, ContextHelpsSettings, Determination, DeterminationSettings, Entry,
     Progress, Reason, Verdict, bootstrap, context_helps, determine,
 };
-use coirl::learn::{Adaptive, Bundle, Problem, Watch};
+use coirl::learn::{Adaptive, Bundle, Choice, FormChoice, Problem, Watch};
 use coirl::mapping::LinearMapping;
 use coirl::methods::{Method, Settings, fit};
 use coirl::model::{Cmdp, Context, ContextSpace, Features};
@@ -327,4 +327,20 @@ fn intervals_are_the_same_on_any_number_of_threads() {
     let total = |found: &Bootstrap| found.intervals.iter().map(|i| i.width()).sum::<f64>();
     let more = run(160, 3, 3);
     assert!(total(&more) < 0.8 * total(&found), "{} {}", total(&more), total(&found));
+}
+
+/// The choice model learns weights that everybody has, and these have intervals too.
+#[test]
+fn weights_that_everybody_has_are_resampled_too() {
+    let (model, _) = small();
+    let model = model.with_context_space(ContextSpace::Any).unwrap();
+    let context = |i: u32| model.context_space().context([f64::from(i) / 10.0, f64::from(i % 3)]).unwrap();
+    let contexts: Vec<Context> = (0..12).map(context).collect();
+    let truth = LinearMapping::new(2, 3, signed_point(6, 8)).unwrap();
+    let problem = problem(&model, sampled(&model, &truth, &contexts, 20, 1));
+    let settings = Settings::new(Method::Choice(Choice { mapping: FormChoice::Linear, ..Choice::default() }));
+    let resamples = BootstrapSettings { replicates: 8, ..BootstrapSettings::default() };
+    let found = bootstrap(&problem, &settings, &resamples, &mut patient).unwrap();
+    assert_eq!((found.replicates, found.intervals.len()), (8, 9));
+    assert!(found.intervals[6..].iter().all(|own| own.upper > own.lower), "{:?}", &found.intervals[6..]);
 }

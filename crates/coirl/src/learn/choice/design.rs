@@ -408,9 +408,9 @@ mod tests {
             asked_for: true,
         };
         design.hidden = design.pool(&seen);
-        // A column of two values has no ramps of its own; there are steps between its 33 middle values.
+        // A column of two values has no ramps of its own; there are steps between its 32 middle values.
         let ramps: Vec<&Unit> = design.hidden.iter().filter(|unit| unit.to.is_some()).collect();
-        assert_eq!(ramps.len(), 33 + RAMPS);
+        assert_eq!(ramps.len(), 32 + RAMPS);
         assert!(ramps.iter().all(|unit| unit.direction == [1.0, 0.0]));
         let n = design.n_inputs(Form::Network);
         let parameters: Vec<f64> = (0..n * 3).map(|_| number()).collect();
