@@ -272,6 +272,12 @@ impl Kernel {
         self.layout.pair_row[pair] as usize
     }
 
+    /// The distinct rows of a state.
+    pub(crate) fn rows_of_state(&self, state: usize) -> std::ops::Range<usize> {
+        let rows = &self.layout().state_rows;
+        rows[state] as usize..rows[state + 1] as usize
+    }
+
     /// Where the entries of a row are.
     pub(crate) fn entries(&self, row: usize) -> std::ops::Range<usize> {
         self.layout.row_start[row]..self.layout.row_start[row + 1]

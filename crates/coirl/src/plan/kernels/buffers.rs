@@ -5,6 +5,7 @@
 use crate::plan::kernels::candidates::Candidates;
 use crate::plan::kernels::linear::Scratch;
 use crate::plan::kernels::occupancies::LaneBuffers;
+use crate::plan::kernels::ordered::OrderedPolicy;
 use crate::plan::kernels::sweep::PolicyMatrix;
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
@@ -22,6 +23,7 @@ pub(in crate::plan) struct Buffers {
     pub(in crate::plan) single: SingleBuffers,
     pub(in crate::plan) matrix: PolicyMatrix,
     pub(in crate::plan) scratch: Scratch,
+    pub(in crate::plan) ordered: OrderedPolicy,
 }
 
 /// The same in single precision.

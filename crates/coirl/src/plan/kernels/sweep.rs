@@ -187,7 +187,7 @@ unsafe fn scatter<T: Real>(next: &[u32], p: &[T], weight: T, out: &mut [T]) {
 }
 
 /// The transition matrix and reward of one policy, with its rows gathered into one piece of memory.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct PolicyMatrix<T = f64> {
     pub(crate) gamma: f64,
     pub(crate) reward: Vec<f64>,
@@ -279,6 +279,11 @@ impl PolicyMatrix {
         }
         assert_eq!(matrix.start.len(), matrix.reward.len() + 1);
         matrix
+    }
+
+    /// Whether another policy has the same transitions and the same discount, whatever its rewards.
+    pub(in crate::plan) fn has_the_transitions_of(&self, other: &Self) -> bool {
+        self.gamma == other.gamma && self.start == other.start && self.next == other.next && self.p == other.p
     }
 
     pub(crate) fn n_entries(&self) -> usize {

@@ -10,10 +10,11 @@
 
 use crate::plan::Limits;
 use crate::plan::kernels::buffers::{Buffers, SingleBuffers};
-use crate::plan::kernels::linear::{Scratch, policy_values, reduce_value_residual, sup_norm};
+use crate::plan::kernels::linear::{Scratch, krylov_values, policy_values, sup_norm};
 use crate::plan::kernels::sweep::{Change, Numbers, PolicyMatrix, greedy, improve};
 use crate::plan::problem::Problem;
 use crate::plan::solve::iterate::{Iterated, Progress, residual};
+use crate::plan::solve::slow::slow_mixing;
 
 /// A step that leaves more than this share of the residual is slow.
 const SLOW: f64 = 0.7;
@@ -61,6 +62,7 @@ pub(in crate::plan) fn automatic(
         sweeps,
         converged: false,
         stalled: false,
+        slow: false,
     };
     let mut progress = Progress::new(n);
     let mut evaluated: Vec<u32> = Vec::new();
@@ -90,7 +92,7 @@ pub(in crate::plan) fn automatic(
                 evaluated.clone_from(&state.choice);
             }
             // An evaluation to a share of the residual can be far off when the discount is near one. If the residual will
-            // not fall, policies are evaluated outright from here on: policy iteration, which ends.
+            // not fall, or Krylov steps get nowhere, the model mixes slowly.
             stalls += usize::from(now > 0.9 * least);
             least = least.min(now);
             if stalls > 0 && gamma < 1.0 && (tolerance / now).ln() / gamma.ln() <= PATIENT_BACKUPS {
@@ -99,11 +101,17 @@ pub(in crate::plan) fn automatic(
                     std::mem::swap(&mut state.values, &mut state.backed);
                 }
                 state.sweeps += PATIENT_SWEEPS;
-            } else if stalls >= MAX_STALLS {
-                state.sweeps += policy_values(&buffers.matrix, &mut state.values, &mut buffers.scratch).products;
             } else {
                 let goal = evaluation_goal(now, *first.get_or_insert(now)).max(0.5 * tolerance);
-                evaluate(&buffers.matrix, &mut state, now, goal, &mut buffers.scratch);
+                let evaluated =
+                    stalls < MAX_STALLS && evaluate(&buffers.matrix, &mut state, now, goal, &mut buffers.scratch);
+                if !evaluated && gamma < 1.0 {
+                    slow_mixing(problem, &mut state, tolerance, limits, buffers);
+                    return state;
+                }
+                if !evaluated {
+                    state.sweeps += policy_values(&buffers.matrix, &mut state.values, &mut buffers.scratch).products;
+                }
             }
             // A backup alone is known to be slow here.
             before = 0.0;
@@ -216,8 +224,9 @@ fn evaluation_goal(now: f64, first: f64) -> f64 {
     now * (now / first).clamp(1e-3, EVALUATION_SHARE)
 }
 
-/// Sweeps of the policy until its own residual is at `goal`; Krylov steps from where a sweep leaves too much of it.
-fn evaluate(matrix: &PolicyMatrix, state: &mut Iterated, mut before: f64, goal: f64, scratch: &mut Scratch) {
+/// Sweeps of the policy until its own residual is at `goal`; Krylov steps from where a sweep leaves too much of it. Whether those got
+/// anywhere.
+fn evaluate(matrix: &PolicyMatrix, state: &mut Iterated, mut before: f64, goal: f64, scratch: &mut Scratch) -> bool {
     let gamma = matrix.gamma;
     for _ in 0..MAX_PRODUCTS {
         let change = matrix.sweep(&state.values, &mut state.backed);
@@ -225,7 +234,7 @@ fn evaluate(matrix: &PolicyMatrix, state: &mut Iterated, mut before: f64, goal: 
         state.sweeps += 1;
         let now = residual(change, gamma);
         if now * gamma <= goal {
-            return;
+            return true;
         }
         if now > SLOW * before {
             if gamma < 1.0 {
@@ -233,9 +242,11 @@ fn evaluate(matrix: &PolicyMatrix, state: &mut Iterated, mut before: f64, goal: 
                 state.values.iter_mut().for_each(|x| *x += shift);
             }
             let factor = (goal / now).clamp(1e-12, 0.5);
-            state.sweeps += reduce_value_residual(matrix, &mut state.values, factor, MAX_PRODUCTS, scratch);
-            return;
+            let solved = krylov_values(matrix, &mut state.values, factor, MAX_PRODUCTS, scratch);
+            state.sweeps += solved.products;
+            return solved.converged;
         }
         before = now;
     }
+    true
 }

@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::plan::certificate::{Certificate, Horizon, Status, backup_rounding};
 use crate::plan::kernels::buffers::Buffers;
-use crate::plan::kernels::linear::{policy_values, sup_norm};
+use crate::plan::kernels::linear::{Mixing, policy_values_where, sup_norm};
 use crate::plan::kernels::sweep::{greedy, improve};
 use crate::plan::planner::{Limits, Plan, start_value};
 use crate::plan::policy::Policy;
@@ -35,6 +35,7 @@ fn finish(
     buffers: &mut Buffers,
 ) -> Result<Plan> {
     let Buffers { q, matrix, scratch, .. } = buffers;
+    let mixing = if reached.slow { Mixing::Slow } else { Mixing::Unknown };
     let numbers = problem.numbers();
     // The evaluation starts from the backup, one step nearer than the values it was made from.
     let Iterated { values: mut backed, backed: mut values, mut choice, mut sweeps, .. } = reached;
@@ -43,7 +44,7 @@ fn finish(
     // One evaluation is made whatever the limit: what follows needs its Q-values.
     let (optimal, mut backup) = loop {
         matrix.gather(problem, &choice);
-        sweeps += evaluated(policy_values(matrix, &mut values, scratch))?;
+        sweeps += evaluated(policy_values_where(mixing, matrix, &mut values, scratch))?;
         let backup = improve(numbers, &values, &mut backed, q);
         greedy(numbers.state_rows, q, &backed, &mut better);
         sweeps += 1;
@@ -65,7 +66,7 @@ fn finish(
     let rows = problem.rows_of(&chosen);
     if rows != choice || (0..rows.len()).any(|s| reward(s) != matrix.reward[s]) {
         matrix.gather_rows(problem.kernel, problem.gamma, &rows, reward);
-        sweeps += evaluated(policy_values(matrix, &mut values, scratch))?;
+        sweeps += evaluated(policy_values_where(mixing, matrix, &mut values, scratch))?;
         backup = improve(numbers, &values, &mut backed, q);
         sweeps += 1;
     }

@@ -60,6 +60,8 @@ pub(crate) struct Iterated {
     pub(crate) converged: bool,
     /// Whether it stopped because more backups would gain next to nothing.
     pub(crate) stalled: bool,
+    /// Whether the model was seen to mix slowly.
+    pub(crate) slow: bool,
 }
 
 /// How far values are from a fixed point once the constant shift is made.
@@ -94,6 +96,7 @@ pub(crate) fn iterate(
         sweeps: 0,
         converged: false,
         stalled: false,
+        slow: false,
     };
     let mut progress = Progress::new(n);
     let mut matrix = PolicyMatrix::default();

@@ -1,0 +1,167 @@
+//! Models that mix slowly: one step moves little, so a backup carries news one step only, and Krylov steps have nothing to hold on to.
+//!
+//! Two ways:
+//!
+//! * *Sweeps against the flow*: between two backups the greedy policy is swept a few times, each state after those it likely leads to. One sweep
+//!   carries news along whole paths. Physics on a grid needs some twenty such rounds.
+//! * *Policy iteration*, where the components of the greedy policy are small and its factors cost next to nothing, or where many rounds did not
+//!   bring the end near: the policy is evaluated outright, by sparse factors where they stay small. Where better actions are found a step
+//!   at a time (mazes, shortest paths), states are then improved in the order of what they have to gain, so that a gain travels all its way
+//!   before the next evaluation. Values of a policy are a lower bound, and improving single states keeps them one: every policy is
+//!   at least as good as the one before, and only an action that is better by more than rounding replaces another, so it ends.
+//!
+//! Both end with a backup over all rows, which certifies as everywhere.
+
+use crate::plan::Limits;
+use crate::plan::kernels::buffers::Buffers;
+use crate::plan::kernels::linear::{Mixing, policy_values_where, sup_norm};
+use crate::plan::kernels::order::{Components, against_the_flow};
+use crate::plan::kernels::sweep::{PolicyMatrix, greedy, improve};
+use crate::plan::problem::Problem;
+use crate::plan::solve::exact::GAIN_TOLERANCE;
+use crate::plan::solve::iterate::{Iterated, residual};
+use crate::plan::solve::prioritised::{Predecessors, improve_by_priority};
+
+/// Sweeps of a policy between two backups.
+const SWEEPS: usize = 8;
+/// A policy is cheap to evaluate outright where Σ n^1.5 over its components is at most so many times the number of states.
+const CHEAP_COMPONENTS: f64 = 8.0;
+/// Rounds before their pace is judged (residuals hardly fall before the policy is about right), the rounds it is judged by, and those that
+/// may lie ahead at that pace.
+const PATIENT_ROUNDS: usize = 24;
+const JUDGED_ROUNDS: usize = 4;
+const MAX_ROUNDS_AHEAD: f64 = 40.0;
+/// A new order is made when more than this share of the states has another action than the order was made for.
+const CHANGED_SHARE: f64 = 0.05;
+/// Improvements of single states between two evaluations, for each state, and the share of the largest gain below which they stop.
+const IMPROVEMENTS: usize = 6;
+const LEAST_GAIN: f64 = 1e-3;
+
+/// Iterates from `state`, whose values and greedy choice are up to date, until the residual is at most `tolerance`.
+pub(in crate::plan) fn slow_mixing(
+    problem: &Problem<'_>,
+    state: &mut Iterated,
+    tolerance: f64,
+    limits: Limits,
+    buffers: &mut Buffers,
+) {
+    state.slow = true;
+    buffers.matrix.gather(problem, &state.choice);
+    if is_cheap(&buffers.matrix) || !sweep_against_the_flow(problem, state, tolerance, limits, buffers) {
+        iterate_policies(problem, state, tolerance, limits, buffers);
+    }
+}
+
+/// Whether the components of a policy are so small that its factors cost no more than some sweeps.
+fn is_cheap(matrix: &PolicyMatrix) -> bool {
+    let components = Components::of(matrix);
+    let work: f64 = components.starts.windows(2).map(|c| ((c[1] - c[0]) as f64).powf(1.5)).sum();
+    work <= CHEAP_COMPONENTS * matrix.len() as f64
+}
+
+/// A backup over all rows. Whether nothing is left to do, or nothing may be.
+fn back_up(problem: &Problem<'_>, state: &mut Iterated, tolerance: f64, limits: Limits, buffers: &mut Buffers) -> bool {
+    let all = problem.numbers();
+    state.change = improve(all, &state.values, &mut state.backed, &mut buffers.q);
+    state.sweeps += 1;
+    let now = residual(state.change, problem.gamma);
+    state.converged = now <= tolerance;
+    state.converged || state.sweeps >= limits.max_sweeps || !now.is_finite()
+}
+
+/// Rounds of sweeps and a backup. Whether that was the end of it; otherwise it was too slow.
+fn sweep_against_the_flow(
+    problem: &Problem<'_>,
+    state: &mut Iterated,
+    tolerance: f64,
+    limits: Limits,
+    buffers: &mut Buffers,
+) -> bool {
+    let rows = problem.numbers().state_rows;
+    let mut ordered_for: Vec<u32> = Vec::new();
+    let mut residuals = Vec::new();
+    loop {
+        buffers.matrix.gather(problem, &state.choice);
+        let changed = ordered_for.iter().zip(&state.choice).filter(|(old, new)| old != new).count();
+        if ordered_for.is_empty() || changed as f64 > CHANGED_SHARE * state.choice.len() as f64 {
+            buffers.ordered.set_order(against_the_flow(&buffers.matrix));
+            ordered_for.clone_from(&state.choice);
+        }
+        buffers.ordered.set_policy(&buffers.matrix);
+        buffers.ordered.sweep(&mut state.values, SWEEPS);
+        state.sweeps += SWEEPS;
+        let done = back_up(problem, state, tolerance, limits, buffers);
+        greedy(rows, &buffers.q, &state.backed, &mut state.choice);
+        if done {
+            return true;
+        }
+        let now = residual(state.change, problem.gamma);
+        residuals.push(now);
+        std::mem::swap(&mut state.values, &mut state.backed);
+        if residuals.len() > PATIENT_ROUNDS {
+            let before = residuals[residuals.len() - 1 - JUDGED_ROUNDS];
+            let rate = (now / before).ln() / JUDGED_ROUNDS as f64;
+            let ahead = (tolerance / now).ln() / rate;
+            if !(0.0..=MAX_ROUNDS_AHEAD).contains(&ahead) {
+                return false;
+            }
+        }
+    }
+}
+
+/// Policy iteration with improvements by priority in between.
+fn iterate_policies(
+    problem: &Problem<'_>,
+    state: &mut Iterated,
+    tolerance: f64,
+    limits: Limits,
+    buffers: &mut Buffers,
+) {
+    let predecessors = Predecessors::of(problem.kernel);
+    loop {
+        buffers.matrix.gather(problem, &state.choice);
+        let solved = policy_values_where(Mixing::Slow, &buffers.matrix, &mut state.values, &mut buffers.scratch);
+        state.sweeps += solved.products;
+        if back_up(problem, state, tolerance, limits, buffers) {
+            // Equal actions may change places here; the policy that was evaluated is one of them.
+            greedy(problem.numbers().state_rows, &buffers.q, &state.backed, &mut state.choice);
+            return;
+        }
+        let largest = state.change.hi;
+        let updates = improve_by_priority(
+            problem,
+            &predecessors,
+            &mut state.values,
+            &state.backed,
+            LEAST_GAIN * largest,
+            IMPROVEMENTS * state.choice.len(),
+        );
+        state.sweeps += updates.div_ceil(state.choice.len().max(1));
+        if back_up(problem, state, tolerance, limits, buffers) {
+            greedy(problem.numbers().state_rows, &buffers.q, &state.backed, &mut state.choice);
+            return;
+        }
+        if !take_better(problem, state, &buffers.q) {
+            // The policy is its own greedy policy; what is left of the residual is rounding.
+            greedy(problem.numbers().state_rows, &buffers.q, &state.backed, &mut state.choice);
+            state.stalled = true;
+            return;
+        }
+        std::mem::swap(&mut state.values, &mut state.backed);
+    }
+}
+
+/// Takes the best row of each state where it is better than the present one by more than rounding. Whether there is any.
+fn take_better(problem: &Problem<'_>, state: &mut Iterated, q: &[f64]) -> bool {
+    let rows = problem.numbers().state_rows;
+    let threshold = GAIN_TOLERANCE * sup_norm(&state.backed);
+    let mut any = false;
+    for (s, row) in state.choice.iter_mut().enumerate() {
+        let best = state.backed[s];
+        if best - q[*row as usize] > threshold {
+            *row = (rows[s]..rows[s + 1]).find(|&row| q[row as usize] == best).unwrap_or(*row);
+            any = true;
+        }
+    }
+    any
+}
