@@ -120,13 +120,14 @@ impl Model {
             Ok((plan, mu))
         };
         let (plan, mu) = if short { at_once(py, work)? } else { on_threads(py, work)? };
-        let Plan { policy, values, value, certificate: own } = plan;
+        let Plan { policy, values, value, certificate: own, way } = plan;
         let dict = PyDict::new(py);
         dict.set_item("policy", policies::array(py, self.0.pairs(), &policy)?)?;
         dict.set_item("values", vector(py, values))?;
         dict.set_item("value", value)?;
         dict.set_item("feature_expectations", mu.map(|mu| vector(py, mu)))?;
         dict.set_item("certificate", certificate(py, &own)?)?;
+        dict.set_item("way", way.to_string())?;
         Ok(dict)
     }
 

@@ -81,7 +81,13 @@ proptest! {
             let reward = mdp.reward(w).unwrap();
             let best = brute_force_values(&mdp, &reward);
             let slack = 1e-13 * (1.0 + largest(&best)) / (1.0 - sketch.discount);
-            let plan = Plan { policy: many.policy, values: many.values.unwrap(), value: many.value, certificate: many.certificate };
+            let plan = Plan {
+                policy: many.policy,
+                values: many.values.unwrap(),
+                value: many.value,
+                certificate: many.certificate,
+                way: many.way,
+            };
             let (loss, error) = truth(&model, &reward, &best, &plan);
             prop_assert!(loss <= plan.certificate.suboptimality_bound + slack, "{:?}: loss {}", plan.certificate, loss);
             prop_assert!(error <= plan.certificate.value_error_bound + slack, "{:?}: error {}", plan.certificate, error);

@@ -3,7 +3,7 @@
 use super::{Columns, PlanWriter};
 use crate::failure::Failure;
 use coirl::model::ActionId;
-use coirl::plan::{Certificate, PlannedReward, Policy};
+use coirl::plan::{Certificate, PlannedReward, Policy, Way};
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -20,6 +20,7 @@ struct Record<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     values: Option<&'a [f64]>,
     certificate: &'a Certificate,
+    way: Way,
 }
 
 /// Actions per state; a list of such lists for a finite horizon.
@@ -47,6 +48,7 @@ impl<'a> Record<'a> {
             },
             values: plan.values.as_deref(),
             certificate: &plan.certificate,
+            way: plan.way,
         }
     }
 

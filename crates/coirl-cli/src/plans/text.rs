@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::numbers::{bound, count, short};
 use crate::text;
 use coirl::model::Cmdp;
-use coirl::plan::{Certificate, PlannedReward, Policy, Status};
+use coirl::plan::{Certificate, PlannedReward, Policy, Status, Way};
 use std::io::Write;
 
 /// Rows of a table before the rest is only counted.
@@ -69,6 +69,7 @@ impl PlanWriter for OnePlan<'_> {
         let certificate = format!("no policy is better by more than {}", bound(suboptimality_bound));
         text::pair(self.out, "certificate", &certificate)?;
         text::pair(self.out, "sweeps", &format!("{}, to a residual of {}", count(sweeps), bound(residual)))?;
+        text::pair(self.out, "way", &plan.way.to_string())?;
         if let Some(action) = self.columns.start_state().and_then(|state| first_action(&plan.policy, state)) {
             text::pair(self.out, "at the start", &self.columns.action_name(action))?;
         }
@@ -92,17 +93,23 @@ pub(super) struct ManyPlans<'a> {
     out: &'a mut dyn Write,
     rows: Vec<Vec<String>>,
     seen: usize,
+    /// How many plans went each way, in the order in which they were met.
+    ways: Vec<(Way, usize)>,
 }
 
 impl<'a> ManyPlans<'a> {
     pub(super) fn new(columns: &'a Columns<'a>, out: &'a mut dyn Write) -> Self {
-        Self { columns, out, rows: Vec::new(), seen: 0 }
+        Self { columns, out, rows: Vec::new(), seen: 0, ways: Vec::new() }
     }
 }
 
 impl PlanWriter for ManyPlans<'_> {
     fn push(&mut self, plan: &PlannedReward) -> Result<(), Failure> {
         self.seen += 1;
+        match self.ways.iter_mut().find(|(way, _)| *way == plan.way) {
+            Some((_, plans)) => *plans += 1,
+            None => self.ways.push((plan.way, 1)),
+        }
         if self.seen <= MOST_ROWS {
             let mut row = vec![
                 plan.index.to_string(),
@@ -124,6 +131,10 @@ impl PlanWriter for ManyPlans<'_> {
         header.extend(self.columns.start_state().map(|_| "first action"));
         text::table(self.out, &header, &[0, 1, 3], self.rows)?;
         rest(self.out, self.seen, "plans")?;
+        writeln!(self.out)?;
+        for (way, plans) in self.ways {
+            text::pair(self.out, "way", &format!("{} of {}: {way}", count(plans), count(self.seen)))?;
+        }
         Ok(())
     }
 }

@@ -6,9 +6,9 @@
 
 use crate::error::{Error, Result, check_finite, check_length, check_room};
 use crate::model::{Criterion, Features, Mdp, Pairs, Reward};
-use crate::plan::kernels::buffers::OccupancyBuffers;
+use crate::plan::kernels::buffers::{Buffers, OccupancyBuffers};
 use crate::plan::kernels::linear::{
-    ROUNDING, Scratch, Series, Solved, occupancy_series, policy_occupancy, policy_values,
+    Mixing, ROUNDING, Scratch, Series, Solved, occupancy_series, policy_occupancy, policy_values, policy_values_where,
 };
 use crate::plan::kernels::real::Real;
 use crate::plan::kernels::sweep::PolicyMatrix;
@@ -211,6 +211,17 @@ pub fn discounted_sums(
     }
     check_finite("discounted sums", &own)?;
     Ok(own)
+}
+
+/// The values of the policy that takes pair `chosen[s]` in state `s`, on a model that mixes slowly. For discounts below one.
+pub(super) fn slow_values(problem: &Problem<'_>, chosen: &[u32]) -> Result<Vec<f64>> {
+    let mut buffers = Buffers::lent(problem.kernel.n_entries());
+    let Buffers { matrix, scratch, .. } = &mut *buffers;
+    let reward = |s: usize| problem.reward.of_pair(s, chosen[s] as usize);
+    matrix.gather_rows(problem.kernel, problem.gamma, &problem.rows_of(chosen), reward);
+    let mut values = matrix.reward.clone();
+    converged(policy_values_where(Mixing::Slow, matrix, &mut values, scratch))?;
+    Ok(values)
 }
 
 /// μ of the policy that takes pair `chosen[s]` in state `s`, for the criteria with a sum.

@@ -12,6 +12,7 @@ mod planner;
 mod policy;
 mod problem;
 mod solve;
+mod way;
 
 pub use crate::simd::{Simd, processor_features};
 pub use certificate::{Certificate, Status};
@@ -25,3 +26,4 @@ pub use solve::residual::suboptimality_bound;
 pub(crate) use solve::soft::log_softmax;
 pub use solve::soft::{SoftMethod, SoftPlan, SoftPlanner};
 pub use solve::soft_many::{SOFT_LANES, SoftBlock, SoftMany};
+pub use way::Way;

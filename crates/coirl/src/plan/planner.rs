@@ -5,13 +5,14 @@ use crate::model::{Criterion, Mdp, Reward};
 use crate::plan::certificate::{Certificate, Horizon, Status, backup_rounding};
 use crate::plan::kernels::buffers::Buffers;
 use crate::plan::kernels::linear::sup_norm;
+use crate::plan::kernels::share::SHARED;
 use crate::plan::policy::{Policy, pairs_of};
 use crate::plan::problem::{Problem, RowReward};
 use crate::plan::solve::automatic::automatic;
 use crate::plan::solve::exact::finish_exactly;
 use crate::plan::solve::iterate::{Iterated, iterate};
 use crate::plan::solve::{absorption, average, finite_horizon};
-use crate::plan::{Simd, evaluate};
+use crate::plan::{Simd, Way, evaluate};
 
 /// How to plan. All methods give the same policy when planning exactly; they differ in speed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
@@ -93,6 +94,8 @@ pub struct Plan {
     pub value: f64,
     /// Status and bounds.
     pub certificate: Certificate,
+    /// Which way planning went.
+    pub way: Way,
 }
 
 impl Planner {
@@ -113,6 +116,14 @@ impl Planner {
 
     /// Plans from a hint. A good hint saves sweeps; a bad one costs some and changes nothing else.
     pub fn plan_from(&self, mdp: &Mdp<'_>, reward: &Reward, start: Start<'_>) -> Result<Plan> {
+        if mdp.kernel().n_entries() >= SHARED && rayon::current_num_threads() > 1 {
+            // Passes are shared between threads; entering their pool once is cheaper than with every pass.
+            return rayon::scope(|_| self.plan_here(mdp, reward, start));
+        }
+        self.plan_here(mdp, reward, start)
+    }
+
+    fn plan_here(&self, mdp: &Mdp<'_>, reward: &Reward, start: Start<'_>) -> Result<Plan> {
         self.check()?;
         reward.check_shape(mdp.pairs())?;
         reward.check()?;
@@ -178,6 +189,7 @@ impl Planner {
             },
             policy,
             values,
+            way: reached.way,
         })
     }
 

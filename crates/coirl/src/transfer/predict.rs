@@ -321,7 +321,7 @@ impl<'a> Transfer<'a> {
     pub fn plan(&self, context: &Context, from: Option<&Prediction>) -> Result<Prediction> {
         let (mdp, reward) = self.problem(context)?;
         let start = from.map_or(Start::Cold, |prediction| Start::Values(&prediction.values));
-        let Plan { policy, values, value, certificate } = Planner::default().plan_from(&mdp, &reward, start)?;
+        let Plan { policy, values, value, certificate, .. } = Planner::default().plan_from(&mdp, &reward, start)?;
         let how = How::Planned { sweeps: certificate.sweeps, warm: from.is_some() };
         let (bound, bound_by) = (certificate.suboptimality_bound, BoundBy::Certificate);
         let theorem = from.and_then(|prediction| prediction.theorem);

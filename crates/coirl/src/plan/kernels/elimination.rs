@@ -70,7 +70,7 @@ pub(in crate::plan) struct Elimination {
 impl Elimination {
     /// The analysis of a policy's system; nothing where its factors would have more than `max_values` numbers.
     pub(in crate::plan) fn of(matrix: &PolicyMatrix, max_values: usize) -> Option<Self> {
-        let Components { states, starts } = Components::of(matrix);
+        let Components { states, starts } = Components::of_policy(matrix);
         let mut place = vec![0; states.len()];
         states.iter().enumerate().for_each(|(i, &s)| place[s as usize] = i as u32);
         let mut elimination = Self { order: states, place, starts, ..Self::default() };

@@ -152,6 +152,11 @@ impl Factors {
         Self { elimination, system, values }
     }
 
+    /// Additions and multiplications that the factors took.
+    pub(in crate::plan) fn operations(&self) -> f64 {
+        self.elimination.operations
+    }
+
     /// Numbers in the factors.
     pub(in crate::plan) fn n_values(&self) -> usize {
         self.values.len()

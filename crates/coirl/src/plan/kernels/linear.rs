@@ -1,8 +1,8 @@
 //! The two linear systems of a policy: its values, (I − γP) v = r, and its occupancy, (I − γPᵀ) d = ξ.
 //!
 //! Sweeps are used while they shrink the error fast, then BiCGSTAB while that does. Where one step moves little (grids, mazes, chains, a discount
-//! next to one) neither does, and the system is factorised, if the analysis says that the factors stay small; otherwise BiCGSTAB goes on with
-//! a sweep against the flow as its preconditioner. The true residual is computed at the end whatever the route, so a claim of convergence
+//! next to one) neither does, and the analysis of the policy says what its factors cost. Where they are small, the system is factorised; otherwise
+//! BiCGSTAB goes on with a sweep against the flow as its preconditioner, for as long as that is worth while. The true residual is computed at the end whatever the route, so a claim of convergence
 //! is always checked.
 
 use crate::plan::kernels::elimination::Elimination;
@@ -13,6 +13,7 @@ use crate::plan::kernels::order::against_the_flow;
 use crate::plan::kernels::ordered::OrderedPolicy;
 use crate::plan::kernels::real::Real;
 use crate::plan::kernels::sweep::PolicyMatrix;
+use std::cell::Cell;
 
 /// How a solve ended.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -41,6 +42,9 @@ const LAST_SWEEPS: usize = 100_000;
 /// Products of the preconditioned iteration in one round, and the rounds, each from the true residual.
 const PRECONDITIONED_PRODUCTS: usize = 2_000;
 const PRECONDITIONED_ROUNDS: usize = 20;
+/// Operations of a factorisation for which an entry of a preconditioned product is tried, and the products from which trying is worth while.
+const OPERATIONS_PER_ENTRY: f64 = 40.0;
+const LEAST_PATIENCE: usize = 100;
 
 /// Which of the two systems.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,32 +61,19 @@ pub(in crate::plan) enum Mixing {
     Slow,
 }
 
-/// Vectors, and the factors of the last policy, kept between solves. What is kept changes the time of a solve, never its result.
+/// Vectors kept between solves.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     vectors: Vectors,
     /// Where the iteration began, to return to if it leads nowhere.
     start: Vec<f64>,
     ordered: OrderedPolicy,
-    factored: Option<(PolicyMatrix, Factors)>,
 }
 
-impl Scratch {
-    /// The factors of a policy, where they can be had at a fair price.
-    fn factors(&mut self, matrix: &PolicyMatrix) -> Option<&Factors> {
-        let known = self.factored.take().filter(|(of, _)| of.has_the_transitions_of(matrix));
-        self.factored = known.or_else(|| {
-            let elimination = Elimination::of(matrix, MAX_FACTOR_VALUES)?;
-            let fair = elimination.operations <= MAX_FACTOR_OPERATIONS;
-            fair.then(|| (matrix.clone(), Factors::new(matrix, elimination)))
-        });
-        self.factored.as_ref().map(|(_, factors)| factors)
-    }
-
-    /// Gives back factors that are too large to keep.
-    fn tidy(&mut self) {
-        self.factored.take_if(|(_, factors)| factors.n_values() > KEPT_FACTOR_VALUES);
-    }
+thread_local! {
+    /// The last policy that was factorised on this thread: its values, its occupancy, and other rewards that share it need the same factors. What is
+    /// kept changes the time of a solve, never its result.
+    static FACTORED: Cell<Option<(PolicyMatrix, Factors)>> = const { Cell::new(None) };
 }
 
 /// The values of a policy to rounding, from a first guess in `v`.
@@ -255,8 +246,14 @@ pub(crate) fn occupancy_series<T: Real>(
     Series { sum, solved: Solved { residual, products, converged } }
 }
 
-/// Solves one of the systems from a first guess in `x`: Krylov steps while they are quick, then factors, then Krylov steps with a
-/// preconditioner, and sweeps for what is left.
+/// The products with a preconditioner that are tried before a factorisation of so many operations.
+fn patience(operations: f64, matrix: &PolicyMatrix) -> usize {
+    let products = operations / (OPERATIONS_PER_ENTRY * matrix.n_entries().max(1) as f64);
+    (products as usize).min(PRECONDITIONED_PRODUCTS)
+}
+
+/// Solves one of the systems from a first guess in `x`: Krylov steps while they are quick, then Krylov steps with a preconditioner where factors
+/// cost much more, then factors, and sweeps for what is left.
 fn solve(
     mixing: Mixing,
     matrix: &PolicyMatrix,
@@ -276,23 +273,35 @@ fn solve(
             return Solved { products, ..solved };
         }
     }
-    let mut most_sweeps = LAST_SWEEPS;
-    if let Some(factors) = scratch.factors(matrix) {
-        products += direct(matrix, factors, side, b, x);
-        scratch.tidy();
-        most_sweeps = FINISHING_SWEEPS;
-    } else {
+    let known = FACTORED.take().filter(|(of, _)| of.has_the_transitions_of(matrix));
+    let analysed = match known {
+        Some(_) => None,
+        None => Elimination::of(matrix, MAX_FACTOR_VALUES).filter(|new| new.operations <= MAX_FACTOR_OPERATIONS),
+    };
+    // What is tried before factors depends on what they cost, not on whether they are known: the result is the same.
+    let operations = known.as_ref().map(|(_, factors)| factors.operations());
+    let operations = operations.or(analysed.as_ref().map(|new| new.operations));
+    let patience = operations.map_or(PRECONDITIONED_PRODUCTS, |operations| patience(operations, matrix));
+    if patience >= LEAST_PATIENCE {
         scratch.ordered.set_order(against_the_flow(matrix));
         scratch.ordered.set_policy(matrix);
         let Scratch { ordered, vectors, .. } = &mut *scratch;
         let mut precondition = |x: &mut [f64]| ordered.precondition(side, x);
-        let rounds = (PRECONDITIONED_ROUNDS, PRECONDITIONED_PRODUCTS);
+        let rounds = (PRECONDITIONED_ROUNDS, patience);
         let solved = iterated(matrix, side, b, x, &small, rounds, Some(&mut precondition), vectors);
         products += solved.products;
         if solved.converged {
+            FACTORED.set(known);
             return Solved { products, ..solved };
         }
     }
+    let factored = known.or_else(|| analysed.map(|new| (matrix.clone(), Factors::new(matrix, new))));
+    let mut most_sweeps = LAST_SWEEPS;
+    if let Some((_, factors)) = &factored {
+        products += direct(matrix, factors, side, b, x);
+        most_sweeps = FINISHING_SWEEPS;
+    }
+    FACTORED.set(factored.filter(|(_, factors)| factors.n_values() <= KEPT_FACTOR_VALUES));
     // What is left is taken off by sweeps, which always converge.
     let mut residual_now = f64::INFINITY;
     for _ in 0..most_sweeps {

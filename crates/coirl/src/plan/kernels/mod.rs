@@ -14,5 +14,6 @@ pub(in crate::plan) mod occupancies;
 pub(in crate::plan) mod order;
 pub(in crate::plan) mod ordered;
 pub(in crate::plan) mod real;
+pub(in crate::plan) mod share;
 pub(in crate::plan) mod soft_lanes;
 pub(in crate::plan) mod sweep;

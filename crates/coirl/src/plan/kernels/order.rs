@@ -11,7 +11,7 @@ const UNSEEN: u32 = u32::MAX;
 /// that hardly matter.
 const STRONG: f64 = 0.3;
 
-/// The strongly connected components of a policy's transitions, each after those it leads to (Tarjan 1972).
+/// The strongly connected components of states that lead to others, each after those it leads to (Tarjan 1972).
 #[derive(Debug, Default)]
 pub(in crate::plan) struct Components {
     /// The states, component after component.
@@ -21,8 +21,13 @@ pub(in crate::plan) struct Components {
 }
 
 impl Components {
-    pub(in crate::plan) fn of(matrix: &PolicyMatrix) -> Self {
-        let n = matrix.len();
+    /// Of a policy.
+    pub(in crate::plan) fn of_policy(matrix: &PolicyMatrix) -> Self {
+        Self::of(matrix.len(), |s| matrix.row(s).0)
+    }
+
+    /// Of `n` states, each with those it leads to.
+    pub(in crate::plan) fn of<'a>(n: usize, successors: impl Fn(usize) -> &'a [u32]) -> Self {
         let mut search = Search { found: vec![UNSEEN; n], lowest: vec![UNSEEN; n], n_found: 0, open: Vec::new() };
         let mut closed = vec![false; n];
         let mut path: Vec<(u32, usize)> = Vec::new();
@@ -35,7 +40,7 @@ impl Components {
             path.push((root, 0));
             while let Some((state, at)) = path.last_mut() {
                 let s = *state as usize;
-                if let Some(&to) = matrix.row(s).0.get(*at) {
+                if let Some(&to) = successors(s).get(*at) {
                     *at += 1;
                     let t = to as usize;
                     if search.found[t] == UNSEEN {
@@ -130,7 +135,7 @@ mod tests {
     fn components_come_after_those_they_lead_to() {
         // 0 → {1 ↔ 2} → 3, and 4 alone.
         let matrix = matrix(&[&[(1, 1.0)], &[(2, 0.5), (3, 0.5)], &[(1, 1.0)], &[(3, 1.0)], &[(0, 0.5), (4, 0.5)]]);
-        let Components { states, starts } = Components::of(&matrix);
+        let Components { states, starts } = Components::of_policy(&matrix);
         let parts: Vec<Vec<u32>> = starts
             .windows(2)
             .map(|w| {
@@ -147,7 +152,7 @@ mod tests {
         let n = 300_000_u32;
         let rows = (0..n).map(|s| vec![((s + 1).min(n - 1), 1.0)]);
         let matrix = PolicyMatrix::from_rows(0.9, vec![0.0; n as usize], rows);
-        assert_eq!(Components::of(&matrix).starts.len(), n as usize + 1);
+        assert_eq!(Components::of_policy(&matrix).starts.len(), n as usize + 1);
         let order = against_the_flow(&matrix);
         assert!(order.iter().rev().enumerate().all(|(i, &s)| i as u32 == s));
     }

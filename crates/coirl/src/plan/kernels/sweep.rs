@@ -6,7 +6,9 @@
 
 use crate::model::Kernel;
 use crate::plan::kernels::real::Real;
+use crate::plan::kernels::share::{cut_by_state, pieces, shared};
 use crate::plan::problem::Problem;
+use std::ops::Range;
 
 /// Least and largest change of a sweep: min and max over states of (new − old).
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -21,6 +23,14 @@ impl Change {
     pub(crate) fn add(&mut self, difference: f64) {
         self.lo = if difference < self.lo { difference } else { self.lo };
         self.hi = if difference > self.hi { difference } else { self.hi };
+    }
+
+    /// The change of two sets of states together.
+    pub(crate) fn with(self, other: Self) -> Self {
+        Self {
+            lo: if other.lo < self.lo { other.lo } else { self.lo },
+            hi: if other.hi > self.hi { other.hi } else { self.hi },
+        }
     }
 
     /// Largest change less smallest.
@@ -116,45 +126,69 @@ unsafe fn expectation<T: Real>(start: &[usize], row: usize, next: &[u32], p: &[T
 /// Which row attains it is left to [`greedy`]: an argument of the maximum cannot be predicted, and branches that guess it
 /// wrong would slow the sweep.
 pub(crate) fn improve<T: Real>(numbers: Numbers<'_, T>, v: &[T], out: &mut [T], q: &mut Vec<T>) -> Change {
-    q.resize(numbers.row_start.len() - 1, T::ZERO);
-    match numbers.reward_per_row {
-        false => improve_rows::<T, false>(numbers, v, out, q),
-        true => improve_rows::<T, true>(numbers, v, out, q),
-    }
-}
-
-fn improve_rows<T: Real, const PER_ROW: bool>(numbers: Numbers<'_, T>, v: &[T], out: &mut [T], q: &mut [T]) -> Change {
-    let Numbers { state_rows, row_start, next, p, gamma, reward, .. } = numbers;
     let n_states = v.len();
+    q.resize(numbers.row_start.len() - 1, T::ZERO);
     numbers.check(n_states);
     assert_eq!(out.len(), n_states);
+    let first_row = |s: usize| numbers.state_rows[s] as usize;
+    shared(
+        pieces(numbers.next.len()),
+        0..n_states,
+        (out, &mut q[..]),
+        &|(out, q), states, at| {
+            let (out_left, out_right) = out.split_at_mut(at - states.start);
+            let (q_left, q_right) = q.split_at_mut(first_row(at) - first_row(states.start));
+            ((out_left, q_left), (out_right, q_right))
+        },
+        &|states, (out, q)| match numbers.reward_per_row {
+            false => improve_rows::<T, false>(numbers, v, states, out, q),
+            true => improve_rows::<T, true>(numbers, v, states, out, q),
+        },
+        &Change::with,
+    )
+}
+
+/// The backup of some states, into their part of `out` and of the rows' `q`.
+fn improve_rows<T: Real, const PER_ROW: bool>(
+    numbers: Numbers<'_, T>,
+    v: &[T],
+    states: Range<usize>,
+    out: &mut [T],
+    q: &mut [T],
+) -> Change {
+    let Numbers { state_rows, row_start, next, p, gamma, reward, .. } = numbers;
+    let (first_state, first_row) = (states.start, state_rows[states.start] as usize);
     let (mut lo, mut hi) = (T::HIGHEST, T::LOWEST);
-    for s in 0..n_states {
+    for s in states {
         let (first, end) = (state_rows[s] as usize, state_rows[s + 1] as usize);
         let mut best = T::LOWEST;
         for row in first..end {
             // SAFETY: row starts ascend to the number of entries, and successors are states.
             let expected = unsafe { expectation(row_start, row, next, p, v) };
             let value = reward[if PER_ROW { row } else { s }] + gamma * expected;
-            q[row] = value;
+            q[row - first_row] = value;
             best = if value > best { value } else { best };
         }
         let difference = best - v[s];
         lo = if difference < lo { difference } else { lo };
         hi = if difference > hi { difference } else { hi };
-        out[s] = best;
+        out[s - first_state] = best;
     }
     Change { lo: lo.into(), hi: hi.into() }
 }
 
 /// The first row of each state whose `q` is the `best` of the state.
 pub(crate) fn greedy<T: Real>(state_rows: &[u32], q: &[T], best: &[T], choice: &mut Vec<u32>) {
-    choice.clear();
-    choice.extend(state_rows.windows(2).zip(best).map(|(rows, best)| {
-        // From the last to the first without a way out: where the best is cannot be predicted.
-        let first = |at, row| if q[row as usize] == *best { row } else { at };
-        (rows[0]..rows[1]).rev().fold(rows[0], first)
-    }));
+    choice.resize(best.len(), 0);
+    let run = |states: Range<usize>, choice: &mut [u32]| {
+        let rows = &state_rows[states.start..=states.end];
+        for ((choice, rows), best) in choice.iter_mut().zip(rows.windows(2)).zip(&best[states]) {
+            // From the last to the first without a way out: where the best is cannot be predicted.
+            let first = |at, row| if q[row as usize] == *best { row } else { at };
+            *choice = (rows[0]..rows[1]).rev().fold(rows[0], first);
+        }
+    };
+    shared(pieces(q.len()), 0..best.len(), &mut choice[..], &cut_by_state, &run, &|(), ()| ());
 }
 
 /// `out[next] += weight · p`, four at a time.
@@ -198,24 +232,52 @@ pub(crate) struct PolicyMatrix<T = f64> {
 
 impl<T: Real> PolicyMatrix<T> {
     /// The matrix of the rows `choice[s]` with the rewards `reward(s)`.
-    pub(crate) fn gather_rows(&mut self, kernel: &Kernel, gamma: f64, choice: &[u32], reward: impl Fn(usize) -> f64) {
+    pub(crate) fn gather_rows(
+        &mut self,
+        kernel: &Kernel,
+        gamma: f64,
+        choice: &[u32],
+        reward: impl Fn(usize) -> f64 + Sync,
+    ) {
         self.gamma = gamma;
-        self.reward.clear();
+        self.reward.resize(choice.len(), 0.0);
+        // Without a discount, an absorbing state collects nothing; dropping its loop keeps the system regular.
+        let kept = |s: usize| {
+            let entries = kernel.entries(choice[s] as usize);
+            let dropped = gamma == 1.0 && kernel.layout().next[entries.clone()] == [s as u32];
+            if dropped { 0..0 } else { entries }
+        };
         self.start.clear();
-        self.next.clear();
-        self.p.clear();
         self.start.push(0);
-        for (s, &row) in choice.iter().enumerate() {
-            let entries = kernel.entries(row as usize);
-            let next = &kernel.layout().next[entries.clone()];
-            // Without a discount, an absorbing state collects nothing; dropping its loop keeps the system regular.
-            if !(gamma == 1.0 && next == [s as u32]) {
-                self.next.extend_from_slice(next);
-                self.p.extend_from_slice(&T::probabilities(kernel)[entries]);
-            }
-            self.start.push(self.next.len());
-            self.reward.push(reward(s));
-        }
+        let mut n_entries = 0;
+        self.start.extend((0..choice.len()).map(|s| {
+            n_entries += kept(s).len();
+            n_entries
+        }));
+        self.next.resize(n_entries, 0);
+        self.p.resize(n_entries, T::ZERO);
+        let Self { reward: rewards, start, next, p, .. } = self;
+        shared(
+            pieces(n_entries),
+            0..choice.len(),
+            (&mut rewards[..], &mut next[..], &mut p[..]),
+            &|(rewards, next, p), states, at| {
+                let entries = start[at] - start[states.start];
+                let (rewards, next, p) =
+                    (rewards.split_at_mut(at - states.start), next.split_at_mut(entries), p.split_at_mut(entries));
+                ((rewards.0, next.0, p.0), (rewards.1, next.1, p.1))
+            },
+            &|states, (rewards, next, p)| {
+                let first = start[states.start];
+                for (s, own) in states.zip(rewards) {
+                    let (from, to) = (kept(s), start[s] - first..start[s + 1] - first);
+                    next[to.clone()].copy_from_slice(&kernel.layout().next[from.clone()]);
+                    p[to].copy_from_slice(&T::probabilities(kernel)[from]);
+                    *own = reward(s);
+                }
+            },
+            &|(), ()| (),
+        );
     }
 
     /// The matrix among the states of a closed set: `states[i]` takes the i-th of `rows`, `local` maps states to their place.
@@ -304,21 +366,27 @@ impl PolicyMatrix {
     /// `out = r + γ P v`.
     pub(crate) fn sweep(&self, v: &[f64], out: &mut [f64]) -> Change {
         assert!(v.len() == self.len() && out.len() == self.len());
-        let mut change = Change::NONE;
-        for s in 0..self.len() {
-            let value = self.reward[s] + self.gamma * self.expected(s, v);
-            change.add(value - v[s]);
-            out[s] = value;
-        }
-        change
+        let run = |states: Range<usize>, out: &mut [f64]| {
+            let mut change = Change::NONE;
+            for (s, out) in states.zip(out) {
+                let value = self.reward[s] + self.gamma * self.expected(s, v);
+                change.add(value - v[s]);
+                *out = value;
+            }
+            change
+        };
+        shared(pieces(self.n_entries()), 0..v.len(), out, &cut_by_state, &run, &Change::with)
     }
 
     /// `out = v − γ P v`.
     pub(crate) fn apply(&self, v: &[f64], out: &mut [f64]) {
         assert!(v.len() == self.len() && out.len() == self.len());
-        for s in 0..self.len() {
-            out[s] = v[s] - self.gamma * self.expected(s, v);
-        }
+        let run = |states: Range<usize>, out: &mut [f64]| {
+            for (s, out) in states.zip(out) {
+                *out = v[s] - self.gamma * self.expected(s, v);
+            }
+        };
+        shared(pieces(self.n_entries()), 0..v.len(), out, &cut_by_state, &run, &|(), ()| ());
     }
 
     /// `out = v − γ Pᵀ v`.

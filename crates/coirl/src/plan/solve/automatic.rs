@@ -6,15 +6,18 @@
 //! * Where evaluated policies make no progress either and the discount is moderate, backups with a few policy sweeps between
 //!   them go on patiently: long deterministic chains find a better policy a step at a time, and then that is the shorter way.
 //!
+//! Before that, models in which no state is ever returned to are solved in one pass where the numbers of their states show it.
+//!
 //! Either way the next backup over all rows decides, so the result is certified as in every other method.
 
-use crate::plan::Limits;
 use crate::plan::kernels::buffers::{Buffers, SingleBuffers};
 use crate::plan::kernels::linear::{Scratch, krylov_values, policy_values, sup_norm};
 use crate::plan::kernels::sweep::{Change, Numbers, PolicyMatrix, greedy, improve};
 use crate::plan::problem::Problem;
 use crate::plan::solve::iterate::{Iterated, Progress, residual};
+use crate::plan::solve::one_pass::{one_pass, order_by_number};
 use crate::plan::solve::slow::slow_mixing;
+use crate::plan::{Limits, Way};
 
 /// A step that leaves more than this share of the residual is slow.
 const SLOW: f64 = 0.7;
@@ -48,9 +51,15 @@ pub(in crate::plan) fn automatic(
     let n = values.len();
     let gamma = problem.gamma;
     let mut sweeps = 0;
+    let mut way = Way::Backups;
     // What share of the residual the last step left, where that is known.
     let mut known_rate = None;
-    if gamma < 1.0 && problem.kernel.n_entries() >= SINGLE_PRECISION_ENTRIES {
+    if gamma < 1.0
+        && let Some(order) = order_by_number(problem.kernel)
+    {
+        one_pass(problem, &order, &mut values);
+        (sweeps, way) = (1, Way::OnePass);
+    } else if gamma < 1.0 && problem.kernel.n_entries() >= SINGLE_PRECISION_ENTRIES {
         (sweeps, known_rate) = approach(problem, &mut values, tolerance, limits, &mut buffers.single);
     }
     let all = problem.numbers();
@@ -62,7 +71,7 @@ pub(in crate::plan) fn automatic(
         sweeps,
         converged: false,
         stalled: false,
-        slow: false,
+        way,
     };
     let mut progress = Progress::new(n);
     let mut evaluated: Vec<u32> = Vec::new();
@@ -87,6 +96,7 @@ pub(in crate::plan) fn automatic(
         }
         std::mem::swap(&mut state.values, &mut state.backed);
         if rate > SLOW {
+            state.way = Way::KrylovSteps;
             if evaluated != state.choice {
                 buffers.matrix.gather(problem, &state.choice);
                 evaluated.clone_from(&state.choice);

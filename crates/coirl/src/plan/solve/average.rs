@@ -7,6 +7,7 @@
 
 use crate::error::{Error, Result, check_finite, check_length};
 use crate::model::{Mdp, Reward};
+use crate::plan::Way;
 use crate::plan::certificate::{Certificate, Status, backup_rounding};
 use crate::plan::evaluate::{converged, policy_matrix};
 use crate::plan::kernels::linear::{ROUNDING, Scratch, policy_occupancy, policy_values, sup_norm};
@@ -139,6 +140,7 @@ fn finished(
             sweeps,
         },
         values: bias,
+        way: Way::Asked,
     }
 }
 

@@ -68,6 +68,8 @@ struct Approach {
     rate: [f64; BLOCK],
     /// Whether one backup in double precision may be enough.
     near: [bool; BLOCK],
+    /// Lanes that converge too slowly and are left to the planner for one reward.
+    given_up: [bool; BLOCK],
     sweeps: usize,
 }
 
@@ -80,6 +82,7 @@ struct Half<'b> {
     goal: [f64; HALF],
     /// As in [`Approach`].
     rate: [f64; HALF],
+    given_up: [bool; HALF],
 }
 
 /// Where double precision got to.
@@ -96,12 +99,17 @@ struct Reached {
 impl Half<'_> {
     /// Whether nothing is left to do, or nothing that is worth while.
     fn is_done(&self, reached: &Reached) -> bool {
-        reached.settled || (0..HALF).all(|l| reached.choice.backup.half_span(l) <= self.goal[l])
+        reached.settled || self.waits_for_none(|l| reached.choice.backup.half_span(l) <= self.goal[l])
     }
 
     /// Whether a further backup would do, if steps go on as they did.
     fn is_near(&self, reached: &Reached) -> bool {
-        (0..HALF).all(|l| reached.choice.backup.half_span(l) * self.rate[l] <= self.goal[l])
+        self.waits_for_none(|l| reached.choice.backup.half_span(l) * self.rate[l] <= self.goal[l])
+    }
+
+    /// Whether all lanes but those that were given up are ready.
+    fn waits_for_none(&self, ready: impl Fn(usize) -> bool) -> bool {
+        (0..HALF).all(|l| self.given_up[l] || ready(l))
     }
 }
 
@@ -245,11 +253,13 @@ impl<'a, 'm> Blocks<'a, 'm> {
             near = std::array::from_fn(|l| {
                 residual[l] <= goal[l] || (residual[l] * rate[l] + noise(l)) * rate[l] <= 0.8 * goal[l]
             });
-            if !near.contains(&false) || pace.is_over(&residual, &goal) {
+            if (0..BLOCK).all(|l| near[l] || pace.given_up[l]) || pace.is_over(&residual, &goal) {
                 break;
             }
         }
-        Approach { values: v, rate, near, sweeps }
+        // What hardly moves near the floor of the precision is not slow, but done with it.
+        let given_up = std::array::from_fn(|l| pace.given_up[l] && residual[l] > 20.0 * pace.floor[l]);
+        Approach { values: v, rate, near, given_up, sweeps }
     }
 
     /// Double precision from where single precision got to. Under a tolerance one backup is often enough.
@@ -260,10 +270,12 @@ impl<'a, 'm> Blocks<'a, 'm> {
             Accuracy::Exact => (true, std::array::from_fn(|l| 0.5 * EXACT_SPAN * reward.scale[lane(l)])),
             Accuracy::Tolerance(tolerance) => (false, [change_within(tolerance, gamma); HALF]),
         };
-        let half = Half { reward, h, goal, rate: std::array::from_fn(|l| start.rate[lane(l)]) };
+        let rate = std::array::from_fn(|l| start.rate[lane(l)]);
+        let given_up = std::array::from_fn(|l| start.given_up[lane(l)]);
+        let half = Half { reward, h, goal, rate, given_up };
         let value = |x: &Lanes<f32, BLOCK>| std::array::from_fn(|l| f64::from(x.0[lane(l)]) * reward.scale[lane(l)]);
         let v: Vec<Lanes<f64, HALF>> = start.values.iter().map(|x| Lanes(value(x))).collect();
-        let reached = match !exact && (0..HALF).all(|l| start.near[lane(l)]) {
+        let reached = match !exact && half.waits_for_none(|l| start.near[lane(l)]) {
             true => self.choose(&half, v, start.sweeps),
             false => self.settle(&half, v, [0.0; HALF], start.sweeps),
         };
@@ -354,7 +366,7 @@ impl<'a, 'm> Blocks<'a, 'm> {
     ) -> Reached {
         let most_sweeps = sweeps + MAX_BLOCK_SWEEPS;
         let mut out = v.clone();
-        let mut pace = Pace::new();
+        let mut pace = Pace { given_up: half.given_up, ..Pace::new() };
         loop {
             let change = self.backup(half, shift, &v, &mut out, None);
             std::mem::swap(&mut v, &mut out);
@@ -366,7 +378,7 @@ impl<'a, 'm> Blocks<'a, 'm> {
                 if over {
                     return self.choose_with_ties(half, v, shift, sweeps);
                 }
-            } else if over || (0..HALF).all(|l| residual[l] * half.rate[l] <= 0.8 * half.goal[l]) {
+            } else if over || half.waits_for_none(|l| residual[l] * half.rate[l] <= 0.8 * half.goal[l]) {
                 // The pass that chooses is a backup too: it may do the last step, if steps go on as they did.
                 let reached = self.choose(half, v, sweeps);
                 if over || half.is_done(&reached) {
@@ -436,30 +448,29 @@ struct Pace<const L: usize> {
     floor: [f64; L],
     sweeps: usize,
     earlier: [f64; L],
+    /// Lanes that would need too many sweeps.
+    given_up: [bool; L],
 }
 
 impl<const L: usize> Pace<L> {
     fn new() -> Self {
-        Self { floor: [0.0; L], sweeps: 0, earlier: [f64::INFINITY; L] }
+        Self { floor: [0.0; L], sweeps: 0, earlier: [f64::INFINITY; L], given_up: [false; L] }
     }
 
-    /// Whether every lane is at its goal or its floor, or some lane would need too many sweeps to get there.
+    /// Whether every lane is at its goal or its floor, or would need too many sweeps to get there.
     fn is_over(&mut self, residual: &[f64; L], goal: &[f64; L]) -> bool {
         self.sweeps += 1;
         let target: [f64; L] = std::array::from_fn(|l| goal[l].max(self.floor[l]));
-        if (0..L).all(|l| residual[l] <= target[l] || !residual[l].is_finite()) {
-            return true;
+        let open = |l: usize| residual[l] > target[l] && residual[l].is_finite();
+        if self.sweeps.is_multiple_of(SETTLING_SWEEPS) {
+            for l in (0..L).filter(|&l| open(l) && self.earlier[l].is_finite()) {
+                let rate = (residual[l] / self.earlier[l]).ln() / SETTLING_SWEEPS as f64;
+                let needed = (target[l].max(f64::MIN_POSITIVE) / residual[l]).ln() / rate;
+                self.given_up[l] |= !(0.0..=MAX_BLOCK_SWEEPS as f64).contains(&needed);
+            }
+            self.earlier = *residual;
         }
-        if !self.sweeps.is_multiple_of(SETTLING_SWEEPS) {
-            return false;
-        }
-        let too_slow = (0..L).any(|l| {
-            let rate = (residual[l] / self.earlier[l]).ln() / SETTLING_SWEEPS as f64;
-            let needed = (target[l].max(f64::MIN_POSITIVE) / residual[l]).ln() / rate;
-            residual[l] > target[l] && self.earlier[l].is_finite() && !(0.0..=MAX_BLOCK_SWEEPS as f64).contains(&needed)
-        });
-        self.earlier = *residual;
-        too_slow
+        (0..L).all(|l| !open(l) || self.given_up[l])
     }
 }
 

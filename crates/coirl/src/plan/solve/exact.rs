@@ -35,10 +35,10 @@ fn finish(
     buffers: &mut Buffers,
 ) -> Result<Plan> {
     let Buffers { q, matrix, scratch, .. } = buffers;
-    let mixing = if reached.slow { Mixing::Slow } else { Mixing::Unknown };
+    let mixing = if reached.way.is_slow() { Mixing::Slow } else { Mixing::Unknown };
     let numbers = problem.numbers();
     // The evaluation starts from the backup, one step nearer than the values it was made from.
-    let Iterated { values: mut backed, backed: mut values, mut choice, mut sweeps, .. } = reached;
+    let Iterated { values: mut backed, backed: mut values, mut choice, mut sweeps, way, .. } = reached;
     let mut better = Vec::new();
     let mut progress = Progress::new(values.len());
     // One evaluation is made whatever the limit: what follows needs its Q-values.
@@ -86,6 +86,7 @@ fn finish(
             sweeps,
         },
         values,
+        way,
     })
 }
 

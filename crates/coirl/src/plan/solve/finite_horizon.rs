@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::model::{Mdp, Reward};
+use crate::plan::Way;
 use crate::plan::certificate::{Certificate, Status, backup_rounding};
 use crate::plan::kernels::linear::sup_norm;
 use crate::plan::planner::{Plan, start_value};
@@ -60,5 +61,6 @@ pub(in crate::plan) fn plan(mdp: &Mdp<'_>, reward: &Reward, steps: usize, discou
             sweeps: steps,
         },
         values,
+        way: Way::Asked,
     })
 }

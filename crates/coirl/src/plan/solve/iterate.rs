@@ -13,7 +13,7 @@ use crate::plan::kernels::linear::{Scratch, policy_values};
 use crate::plan::kernels::sweep::{Change, PolicyMatrix, greedy, improve};
 use crate::plan::problem::Problem;
 use crate::plan::solve::automatic::automatic;
-use crate::plan::{Limits, Method};
+use crate::plan::{Limits, Method, Way};
 
 /// Notices backups that get nowhere: where rounding, or a discount next to one, keeps the residual above its tolerance, no limit on
 /// sweeps that a caller may have lifted is to be waited for.
@@ -60,8 +60,8 @@ pub(crate) struct Iterated {
     pub(crate) converged: bool,
     /// Whether it stopped because more backups would gain next to nothing.
     pub(crate) stalled: bool,
-    /// Whether the model was seen to mix slowly.
-    pub(crate) slow: bool,
+    /// Which way it went.
+    pub(crate) way: Way,
 }
 
 /// How far values are from a fixed point once the constant shift is made.
@@ -96,7 +96,7 @@ pub(crate) fn iterate(
         sweeps: 0,
         converged: false,
         stalled: false,
-        slow: false,
+        way: Way::Asked,
     };
     let mut progress = Progress::new(n);
     let mut matrix = PolicyMatrix::default();

@@ -6,13 +6,17 @@
 
 use crate::error::{Error, Result, check_finite};
 use crate::model::{Criterion, Mdp};
+use crate::plan::Way;
 use crate::plan::certificate::Certificate;
-use crate::plan::evaluate::{self, SINGLE_PRECISION_ENTRIES, SINGLE_PRECISION_TOLERANCE, chosen_feature_expectations};
+use crate::plan::evaluate::{
+    self, SINGLE_PRECISION_ENTRIES, SINGLE_PRECISION_TOLERANCE, chosen_feature_expectations, slow_values,
+};
 use crate::plan::kernels::buffers::OccupancyBuffers;
 use crate::plan::kernels::linear::ROUNDING;
 use crate::plan::kernels::occupancies::{Arrivals, LANES};
 use crate::plan::planner::{Accuracy, Method, Plan, Planner, Start, start_value};
 use crate::plan::policy::{Policy, pairs_of};
+use crate::plan::problem::Problem;
 use crate::plan::solve::blocks::{BLOCK, Blocks, LanePlan, SMALLEST_BLOCK};
 use rayon::prelude::*;
 use std::collections::HashMap;
@@ -23,6 +27,9 @@ use std::sync::{Arc, Mutex};
 const WAVE_BYTES: usize = 64 << 20;
 /// Bytes of policies that the cache may hold.
 const CACHE_BYTES: usize = 64 << 20;
+
+/// Cosine from which the policy for one reward is a good start for another.
+const SIMILAR: f64 = 0.9;
 
 /// What to return for each reward.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +63,8 @@ pub struct PlannedReward {
     pub feature_expectations: Option<Vec<f64>>,
     /// Status and bounds.
     pub certificate: Certificate,
+    /// Which way planning went.
+    pub way: Way,
 }
 
 impl Planner {
@@ -119,9 +128,9 @@ impl Planner {
 
 /// A plan as one of many, without its feature expectations.
 fn planned(index: usize, plan: Plan, options: ManyOptions) -> PlannedReward {
-    let Plan { policy, values, value, certificate } = plan;
+    let Plan { policy, values, value, certificate, way } = plan;
     let values = options.values.then_some(values);
-    PlannedReward { index, policy, value, values, feature_expectations: None, certificate }
+    PlannedReward { index, policy, value, values, feature_expectations: None, certificate, way }
 }
 
 /// What all blocks share.
@@ -163,28 +172,43 @@ impl<'a, 'm> Many<'a, 'm> {
             return weights.chunks_exact(k).enumerate().map(one).collect();
         }
         let mut results = Vec::with_capacity(n);
-        let mut policies = Vec::with_capacity(n);
+        let mut policies: Vec<Vec<u32>> = Vec::with_capacity(n);
         for (i, (plan, w)) in self.blocks.plan(weights)?.into_iter().zip(weights.chunks_exact(k)).enumerate() {
             let plan = match plan {
                 LanePlan::Done { chosen, values, certificate } => {
                     let policy = Policy::from_pairs(self.mdp.pairs(), &chosen);
                     policies.push(chosen);
-                    Plan { policy, value: start_value(self.mdp.initial(), &values), values, certificate }
+                    let value = start_value(self.mdp.initial(), &values);
+                    Plan { policy, value, values, certificate, way: Way::Lanes }
                 }
                 LanePlan::Start(values) => {
-                    let start = if values.iter().all(|v| v.is_finite()) { Start::Values(&values) } else { Start::Cold };
-                    let plan = self.planner.plan_from(self.mdp, &self.mdp.reward(w)?, start)?;
+                    let before = weights.chunks_exact(k).zip(&policies).zip(&results);
+                    let slow = before.filter(|(_, result): &(_, &PlannedReward)| result.way.is_slow());
+                    let plan = self.plan_slowly(w, values, nearest(w, slow.map(|(known, _)| known)))?;
                     policies.push(pairs_of(self.mdp.pairs(), plan.policy.actions().unwrap_or_default())?);
+                    if self.options.feature_expectations && plan.way.is_slow() {
+                        // While the factors of this policy are at hand.
+                        self.expectations(&policies[i..])?;
+                    }
                     plan
                 }
             };
             results.push(planned(first + i, plan, self.options));
         }
-        let policies: Vec<&[u32]> = policies.iter().map(|chosen| &chosen[..]).collect();
         for (result, mu) in results.iter_mut().zip(self.expectations(&policies)?) {
             result.feature_expectations = mu;
         }
         Ok(results)
+    }
+
+    /// A plan for a reward on which a block made no progress: from the values that the block got to, or from those that the policy for the nearest
+    /// reward has for this one.
+    fn plan_slowly(&self, w: &[f64], values: Vec<f64>, nearest: Option<&[u32]>) -> Result<Plan> {
+        let reward = self.mdp.reward(w)?;
+        let near = nearest.map(|chosen| slow_values(&Problem::new(self.mdp, &reward)?, chosen)).transpose()?;
+        let values = near.unwrap_or(values);
+        let start = if values.iter().all(|v| v.is_finite()) { Start::Values(&values) } else { Start::Cold };
+        self.planner.plan_from(self.mdp, &reward, start)
     }
 
     fn plan_one(&self, index: usize, w: &[f64]) -> Result<PlannedReward> {
@@ -196,7 +220,7 @@ impl<'a, 'm> Many<'a, 'm> {
         let mut result = planned(index, plan, self.options);
         result.feature_expectations = match (&result.policy, self.mdp.criterion()) {
             (Policy::Stationary(actions), Criterion::Discounted { .. } | Criterion::TotalReward) => {
-                self.expectations(&[&pairs_of(self.mdp.pairs(), actions)?])?.pop().flatten()
+                self.expectations(&[pairs_of(self.mdp.pairs(), actions)?])?.pop().flatten()
             }
             _ if self.options.feature_expectations => Some(evaluate::feature_expectations(self.mdp, &result.policy)?),
             _ => None,
@@ -205,22 +229,22 @@ impl<'a, 'm> Many<'a, 'm> {
     }
 
     /// μ of each policy of a block, from the cache where another reward had the same. What a policy gets does not depend on the others.
-    fn expectations(&self, policies: &[&[u32]]) -> Result<Vec<Option<Vec<f64>>>> {
+    fn expectations(&self, policies: &[Vec<u32>]) -> Result<Vec<Option<Vec<f64>>>> {
         if !self.options.feature_expectations {
             return Ok(vec![None; policies.len()]);
         }
         let keys: Vec<u64> = policies.iter().map(|chosen| digest(chosen)).collect();
-        let known = |i: usize| self.cache.get(keys[i], policies[i]).map(|mu| mu.to_vec());
+        let known = |i: usize| self.cache.get(keys[i], &policies[i]).map(|mu| mu.to_vec());
         let mut found: Vec<Option<Vec<f64>>> = (0..policies.len()).map(known).collect();
         if let Some(arrivals) = &self.arrivals {
             let missing: Vec<usize> = (0..policies.len()).filter(|&i| found[i].is_none()).collect();
             for lanes in missing.chunks(LANES) {
-                let open: Vec<&[u32]> = lanes.iter().map(|&i| policies[i]).collect();
+                let open: Vec<&[u32]> = lanes.iter().map(|&i| &policies[i][..]).collect();
                 let mut buffers = OccupancyBuffers::lent(self.mdp.kernel().n_entries());
                 let (simd, tolerance) = (self.planner.simd, self.occupancy_tolerance);
                 let mu = arrivals.feature_expectations(simd, self.mdp, &open, tolerance, &mut buffers.lanes);
                 for (&i, mu) in lanes.iter().zip(mu) {
-                    mu.iter().for_each(|mu| self.cache.put(keys[i], policies[i], mu));
+                    mu.iter().for_each(|mu| self.cache.put(keys[i], &policies[i], mu));
                     found[i] = mu;
                 }
             }
@@ -231,8 +255,8 @@ impl<'a, 'm> Many<'a, 'm> {
                 found[i] = known(i);
             }
             if found[i].is_none() {
-                let computed = chosen_feature_expectations(self.mdp, policies[i], self.occupancy_tolerance)?;
-                self.cache.put(keys[i], policies[i], &computed);
+                let computed = chosen_feature_expectations(self.mdp, &policies[i], self.occupancy_tolerance)?;
+                self.cache.put(keys[i], &policies[i], &computed);
                 found[i] = Some(computed);
             }
         }
@@ -266,6 +290,14 @@ impl PolicyCache {
             }
         }
     }
+}
+
+/// The policy of the reward in the most similar direction, where one is similar enough.
+fn nearest<'p>(w: &[f64], before: impl Iterator<Item = (&'p [f64], &'p Vec<u32>)>) -> Option<&'p [u32]> {
+    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+    let cosine = |v: &[f64]| dot(w, v) / (dot(w, w) * dot(v, v)).sqrt();
+    let known = before.map(|(v, chosen)| (cosine(v), chosen)).filter(|(cosine, _)| *cosine >= SIMILAR);
+    known.reduce(|best, next| if next.0 > best.0 { next } else { best }).map(|(_, chosen)| &chosen[..])
 }
 
 fn digest(chosen: &[u32]) -> u64 {

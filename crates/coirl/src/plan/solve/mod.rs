@@ -8,6 +8,7 @@ pub(in crate::plan) mod exact;
 pub(in crate::plan) mod finite_horizon;
 pub(in crate::plan) mod iterate;
 pub(in crate::plan) mod many;
+mod one_pass;
 mod prioritised;
 pub(in crate::plan) mod residual;
 mod slow;

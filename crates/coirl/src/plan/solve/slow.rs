@@ -1,6 +1,6 @@
 //! Models that mix slowly: one step moves little, so a backup carries news one step only, and Krylov steps have nothing to hold on to.
 //!
-//! Two ways:
+//! Where no state is ever returned to, whatever the actions, one pass over the states is all there is to do. Otherwise there are two ways:
 //!
 //! * *Sweeps against the flow*: between two backups the greedy policy is swept a few times, each state after those it likely leads to. One sweep
 //!   carries news along whole paths. Physics on a grid needs some twenty such rounds.
@@ -12,15 +12,16 @@
 //!
 //! Both end with a backup over all rows, which certifies as everywhere.
 
-use crate::plan::Limits;
 use crate::plan::kernels::buffers::Buffers;
 use crate::plan::kernels::linear::{Mixing, policy_values_where, sup_norm};
 use crate::plan::kernels::order::{Components, against_the_flow};
-use crate::plan::kernels::sweep::{PolicyMatrix, greedy, improve};
+use crate::plan::kernels::sweep::{greedy, improve};
 use crate::plan::problem::Problem;
 use crate::plan::solve::exact::GAIN_TOLERANCE;
 use crate::plan::solve::iterate::{Iterated, residual};
+use crate::plan::solve::one_pass::{one_pass, order};
 use crate::plan::solve::prioritised::{Predecessors, improve_by_priority};
+use crate::plan::{Limits, Way};
 
 /// Sweeps of a policy between two backups.
 const SWEEPS: usize = 8;
@@ -45,18 +46,32 @@ pub(in crate::plan) fn slow_mixing(
     limits: Limits,
     buffers: &mut Buffers,
 ) {
-    state.slow = true;
     buffers.matrix.gather(problem, &state.choice);
-    if is_cheap(&buffers.matrix) || !sweep_against_the_flow(problem, state, tolerance, limits, buffers) {
+    let components = Components::of_policy(&buffers.matrix);
+    if components.starts.len() == components.states.len() + 1
+        && let Some(order) = order(problem.kernel)
+    {
+        state.way = Way::OnePass;
+        one_pass(problem, &order, &mut state.values);
+        state.sweeps += 1;
+        let done = back_up(problem, state, tolerance, limits, buffers);
+        greedy(problem.numbers().state_rows, &buffers.q, &state.backed, &mut state.choice);
+        if done {
+            return;
+        }
+        std::mem::swap(&mut state.values, &mut state.backed);
+    }
+    state.way = Way::AgainstTheFlow;
+    if is_cheap(&components) || !sweep_against_the_flow(problem, state, tolerance, limits, buffers) {
+        state.way = Way::Policies;
         iterate_policies(problem, state, tolerance, limits, buffers);
     }
 }
 
 /// Whether the components of a policy are so small that its factors cost no more than some sweeps.
-fn is_cheap(matrix: &PolicyMatrix) -> bool {
-    let components = Components::of(matrix);
+fn is_cheap(components: &Components) -> bool {
     let work: f64 = components.starts.windows(2).map(|c| ((c[1] - c[0]) as f64).powf(1.5)).sum();
-    work <= CHEAP_COMPONENTS * matrix.len() as f64
+    work <= CHEAP_COMPONENTS * components.states.len() as f64
 }
 
 /// A backup over all rows. Whether nothing is left to do, or nothing may be.
@@ -98,6 +113,11 @@ fn sweep_against_the_flow(
         let now = residual(state.change, problem.gamma);
         residuals.push(now);
         std::mem::swap(&mut state.values, &mut state.backed);
+        if state.change.mid().abs() > state.change.span() {
+            // All values go the same way. Sweeps in place would carry what they have in common on unevenly.
+            let shift = problem.gamma * state.change.mid() / (1.0 - problem.gamma);
+            state.values.iter_mut().for_each(|v| *v += shift);
+        }
         if residuals.len() > PATIENT_ROUNDS {
             let before = residuals[residuals.len() - 1 - JUDGED_ROUNDS];
             let rate = (now / before).ln() / JUDGED_ROUNDS as f64;
