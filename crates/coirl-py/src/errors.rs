@@ -63,6 +63,13 @@ fn family_and_data(error: &Error, data: &Bound<'_, PyDict>) -> PyResult<&'static
         Error::SuccessorOutOfRange { state, action, next, n_states } => {
             with!("ModelError", state, action, next, n_states)
         }
+        Error::PairFunction { state, action, .. } => with!("ModelError", state, action),
+        Error::FeatureNotFinite { state, action, feature, value } => {
+            with!("ModelError", state, action, feature, value)
+        }
+        Error::FeatureCount { state, action, expected, found } => {
+            with!("ModelError", state, action, expected, found)
+        }
         Error::PairNeverSeen { state, action } => with!("ModelError", state, action),
         Error::UnknownStateLeft { state, action, next } => with!("ModelError", state, action, next),
         Error::NoAdmissibleAction { state } | Error::NoKnownAction { state } => with!("ModelError", state),

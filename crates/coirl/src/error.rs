@@ -64,6 +64,40 @@ pub enum Error {
         /// Number of states of the model.
         n_states: usize,
     },
+    /// A function that was to give the transitions or features of a pair, and failed.
+    #[error("state {state}, action {action}: {source}")]
+    PairFunction {
+        /// The state.
+        state: usize,
+        /// The action.
+        action: usize,
+        /// What the function said.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// A feature of a pair that is not finite.
+    #[error("state {state}, action {action}: feature {feature} is {value}; expected a finite number")]
+    FeatureNotFinite {
+        /// The state.
+        state: usize,
+        /// The action.
+        action: usize,
+        /// Index of the feature.
+        feature: usize,
+        /// The refused value.
+        value: f64,
+    },
+    /// A feature vector of another length than that of the first pair.
+    #[error("state {state}, action {action}: {found} features; expected {expected}, as the first pair has")]
+    FeatureCount {
+        /// The state.
+        state: usize,
+        /// The action.
+        action: usize,
+        /// Features of the first pair.
+        expected: usize,
+        /// Features given.
+        found: usize,
+    },
     /// A transition from a state that does not exist.
     #[error("transition {number}: state {state} does not exist; the model has {n_states} states")]
     StateOutOfRange {

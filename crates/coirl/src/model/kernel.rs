@@ -324,37 +324,9 @@ impl KernelBuilder {
 
     /// Adds the row of the next pair: successors in any order, repeated ones add up, zeros are dropped.
     pub fn push_row(&mut self, entries: impl Iterator<Item = (i64, f64)>) -> Result<()> {
+        let pair = self.rows.next_pair()?;
         let n_states = self.rows.pairs.n_states();
-        let (state, action) = self.rows.next_pair()?;
-        self.scratch.clear();
-        for (next, value) in entries {
-            if next < 0 || next >= n_states as i64 {
-                return Err(Error::SuccessorOutOfRange { state, action, next, n_states });
-            }
-            if !(0.0..=1.0 + self.row_sum_tolerance).contains(&value) {
-                return Err(Error::InvalidProbability { state, action, next: next as usize, value });
-            }
-            if value > 0.0 {
-                self.scratch.push((next as u32, value));
-            }
-        }
-        if !self.scratch.is_sorted_by(|a, b| a.0 < b.0) {
-            self.scratch.sort_by_key(|entry| entry.0);
-            self.scratch.dedup_by(|later, earlier| {
-                let same = later.0 == earlier.0;
-                if same {
-                    earlier.1 += later.1;
-                }
-                same
-            });
-        }
-        let sum: f64 = self.scratch.iter().map(|entry| entry.1).sum();
-        if (sum - 1.0).abs() > self.row_sum_tolerance {
-            return Err(Error::RowNotStochastic { state, action, sum });
-        }
-        if (sum - 1.0).abs() > self.scratch.len() as f64 * ROW_SUM_ROUNDING {
-            self.scratch.iter_mut().for_each(|entry| entry.1 /= sum);
-        }
+        clean_row(&mut self.scratch, entries, pair, n_states, self.row_sum_tolerance)?;
         self.rows.push(self.scratch.iter().map(|entry| entry.0), self.scratch.iter().map(|entry| entry.1));
         Ok(())
     }
@@ -366,39 +338,66 @@ impl KernelBuilder {
     }
 }
 
-/// Rows under construction, with `width` numbers per entry (one for a kernel, one per base kernel for a mixture).
+/// The row of a pair as it is kept: successors ascending and distinct, no zeros, summing to one.
+pub(super) fn clean_row(
+    row: &mut Vec<(u32, f64)>,
+    entries: impl Iterator<Item = (i64, f64)>,
+    (state, action): (usize, usize),
+    n_states: usize,
+    row_sum_tolerance: f64,
+) -> Result<()> {
+    row.clear();
+    for (next, value) in entries {
+        if next < 0 || next >= n_states as i64 {
+            return Err(Error::SuccessorOutOfRange { state, action, next, n_states });
+        }
+        if !(0.0..=1.0 + row_sum_tolerance).contains(&value) {
+            return Err(Error::InvalidProbability { state, action, next: next as usize, value });
+        }
+        if value > 0.0 {
+            row.push((next as u32, value));
+        }
+    }
+    if !row.is_sorted_by(|a, b| a.0 < b.0) {
+        row.sort_by_key(|entry| entry.0);
+        row.dedup_by(|later, earlier| {
+            let same = later.0 == earlier.0;
+            if same {
+                earlier.1 += later.1;
+            }
+            same
+        });
+    }
+    let sum: f64 = row.iter().map(|entry| entry.1).sum();
+    if (sum - 1.0).abs() > row_sum_tolerance {
+        return Err(Error::RowNotStochastic { state, action, sum });
+    }
+    if (sum - 1.0).abs() > row.len() as f64 * ROW_SUM_ROUNDING {
+        row.iter_mut().for_each(|entry| entry.1 /= sum);
+    }
+    Ok(())
+}
+
+/// Rows under construction over pairs that are known, with `width` numbers per entry (one for a kernel, one per base kernel for a
+/// mixture).
 #[derive(Debug)]
 pub(super) struct RowStore {
     pub(super) pairs: Arc<Pairs>,
-    width: usize,
     state: usize,
-    pair_row: Vec<u32>,
-    state_rows: Vec<u32>,
-    row_start: Vec<usize>,
-    next: Vec<u32>,
-    values: Vec<f64>,
-    /// Digests of the current state's rows.
-    digests: Vec<u64>,
+    rows: StateRows,
 }
 
 impl RowStore {
     pub(super) fn new(pairs: Arc<Pairs>, width: usize) -> Self {
-        Self {
-            pair_row: Vec::with_capacity(pairs.len()),
-            state_rows: Vec::with_capacity(pairs.n_states() + 1),
-            row_start: vec![0],
-            next: Vec::new(),
-            values: Vec::new(),
-            digests: Vec::new(),
-            state: 0,
-            width,
-            pairs,
-        }
+        let mut rows = StateRows::new(width);
+        rows.pair_row.reserve(pairs.len());
+        rows.state_rows.reserve(pairs.n_states() + 1);
+        Self { rows, state: 0, pairs }
     }
 
     /// State and action whose row comes next.
     fn next_pair(&self) -> Result<(usize, usize)> {
-        let pair = self.pair_row.len();
+        let pair = self.rows.pair_row.len();
         if pair >= self.pairs.len() {
             return Err(Error::shape("transition rows", self.pairs.len(), pair + 1));
         }
@@ -408,19 +407,65 @@ impl RowStore {
 
     /// Adds a row with sorted, distinct successors; `values` holds `width` numbers per successor.
     pub(super) fn push(&mut self, next: impl Iterator<Item = u32>, values: impl Iterator<Item = f64>) {
-        let pair = self.pair_row.len();
+        let pair = self.rows.pair_row.len();
         if pair == self.pairs.of_state(self.state).end {
             self.state += 1;
         }
         if pair == self.pairs.of_state(self.state).start {
-            self.state_rows.push(self.row_start.len() as u32 - 1);
-            self.digests.clear();
+            self.rows.begin_state();
         }
+        self.rows.push(next, values);
+    }
+
+    pub(super) fn finish(self) -> Result<(Layout, Vec<f64>)> {
+        if self.rows.pair_row.len() != self.pairs.len() {
+            return Err(Error::shape("transition rows", self.pairs.len(), self.rows.pair_row.len()));
+        }
+        Ok(self.rows.over(self.pairs))
+    }
+}
+
+/// Rows state by state, those that occur several times in one state stored once.
+#[derive(Debug)]
+pub(super) struct StateRows {
+    width: usize,
+    /// The distinct row of each pair.
+    pub(super) pair_row: Vec<u32>,
+    /// The first row of each state.
+    state_rows: Vec<u32>,
+    row_start: Vec<usize>,
+    next: Vec<u32>,
+    values: Vec<f64>,
+    /// Digests of the current state's rows.
+    digests: Vec<u64>,
+}
+
+impl StateRows {
+    pub(super) fn new(width: usize) -> Self {
+        Self {
+            width,
+            pair_row: Vec::new(),
+            state_rows: Vec::new(),
+            row_start: vec![0],
+            next: Vec::new(),
+            values: Vec::new(),
+            digests: Vec::new(),
+        }
+    }
+
+    /// The rows that follow are those of the next state.
+    pub(super) fn begin_state(&mut self) {
+        self.state_rows.push(self.row_start.len() as u32 - 1);
+        self.digests.clear();
+    }
+
+    /// Adds the row of a pair of the current state.
+    pub(super) fn push(&mut self, next: impl Iterator<Item = u32>, values: impl Iterator<Item = f64>) {
         let start = self.next.len();
         self.next.extend(next);
         self.values.extend(values);
         let digest = self.digest(start);
-        let first_row = self.state_rows[self.state] as usize;
+        let first_row = self.row_start.len() - 1 - self.digests.len();
         let twin = (0..self.digests.len()).find(|&i| self.digests[i] == digest && self.same_row(first_row + i, start));
         match twin {
             Some(i) => {
@@ -436,6 +481,17 @@ impl RowStore {
         }
     }
 
+    /// Adds the rows of the states that come after these.
+    pub(super) fn append(&mut self, later: &Self) {
+        let (rows, entries) = (self.row_start.len() as u32 - 1, self.next.len());
+        self.pair_row.extend(later.pair_row.iter().map(|row| rows + row));
+        self.state_rows.extend(later.state_rows.iter().map(|row| rows + row));
+        self.row_start.extend(later.row_start[1..].iter().map(|start| entries + start));
+        self.next.extend_from_slice(&later.next);
+        self.values.extend_from_slice(&later.values);
+        self.digests.clear();
+    }
+
     fn digest(&self, start: usize) -> u64 {
         let mix = |h: u64, x: u64| (h.rotate_left(5) ^ x).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let h = self.next[start..].iter().fold(0, |h, &s| mix(h, s as u64));
@@ -448,21 +504,21 @@ impl RowStore {
             && self.values[from * self.width..to * self.width] == self.values[start * self.width..]
     }
 
-    pub(super) fn finish(mut self) -> Result<(Layout, Vec<f64>)> {
-        if self.pair_row.len() != self.pairs.len() {
-            return Err(Error::shape("transition rows", self.pairs.len(), self.pair_row.len()));
-        }
+    /// The finished pattern over these pairs, and the numbers of its entries.
+    pub(super) fn over(mut self, pairs: Arc<Pairs>) -> (Layout, Vec<f64>) {
         self.state_rows.push(self.row_start.len() as u32 - 1);
+        self.pair_row.shrink_to_fit();
+        self.row_start.shrink_to_fit();
         self.next.shrink_to_fit();
         self.values.shrink_to_fit();
         let layout = Layout {
-            pairs: self.pairs,
+            pairs,
             pair_row: self.pair_row,
             state_rows: self.state_rows,
             row_start: self.row_start,
             next: self.next,
         };
-        Ok((layout, self.values))
+        (layout, self.values)
     }
 }
 

@@ -10,6 +10,7 @@ mod criterion;
 pub mod digest;
 mod dynamics;
 mod features;
+mod from_fn;
 mod kernel;
 mod known;
 mod pairs;

@@ -66,6 +66,12 @@ impl Pairs {
         Ok(Self { n_actions: n_actions as u32, offsets, actions })
     }
 
+    /// From the actions of every state, ascending, and where those of each state begin.
+    pub(super) fn from_parts(n_actions: usize, offsets: Vec<u32>, actions: Vec<u32>) -> Self {
+        debug_assert_eq!(offsets.last().map(|&end| end as usize), Some(actions.len()));
+        Self { n_actions: n_actions as u32, offsets, actions }
+    }
+
     /// Refuses more pairs than can be numbered.
     pub(crate) fn check_size(n_states: usize, n_actions: usize) -> Result<()> {
         checked_size(n_states, n_actions).map(drop)
