@@ -7,7 +7,21 @@ from ._arrays import Floats, Integers, count, flag, number, room
 from ._parts import word
 from .model import ContextualMDP
 
-__all__ = ["driving", "driving_mapping", "garnet", "grid", "sepsis", "sepsis_mapping", "sepsis_patients"]
+__all__ = [
+    "driving",
+    "driving_mapping",
+    "epidemic",
+    "epidemic_mapping",
+    "garnet",
+    "grid",
+    "maze",
+    "maze_mapping",
+    "pendulum",
+    "pendulum_mapping",
+    "sepsis",
+    "sepsis_mapping",
+    "sepsis_patients",
+]
 
 
 def grid(width: int = 3, height: int = 4, discount: float = 0.9) -> ContextualMDP:
@@ -49,6 +63,61 @@ def sepsis_patients(n: int, seed: int = 0) -> tuple[Floats, Integers]:
     """Simulated patients: contexts ``[n, 7]`` and the states in which their stays begin ``[n]``, drawn together."""
     room("n", count("n", n), 7)
     return _coirl.sepsis_patients(n, count("seed", seed))
+
+
+def pendulum(grid: int = 101, discount: float = 0.99) -> ContextualMDP:
+    """An inverted pendulum that is to stand upright, on ``grid`` angles and ``grid`` speeds; nine torques, steps of 0.01 s. Mixes slowly.
+
+    Features: squared angle from upright, squared speed, squared torque; contexts are three priorities on the simplex.
+    """
+    grid = count("grid", grid)
+    room("grid", grid, grid, 9 * 4)
+    return ContextualMDP._of(_coirl.pendulum(grid, number("discount", discount)))
+
+
+def pendulum_mapping() -> Floats:
+    """Penalties of the pendulum ``[3, 3]``; in the context (0.4, 0.4, 0.2) they are -2, -2 and -1."""
+    return _coirl.known_mappings("pendulum")
+
+
+def maze(
+    side: int = 100,
+    *,
+    slip: float = 0.1,
+    walls: float = 0.3,
+    mud: float = 0.2,
+    danger: float = 0.05,
+    discount: float = 0.99,
+    seed: int = 0,
+) -> ContextualMDP:
+    """``side`` × ``side`` cells with random walls and one exit, in the last corner; steps slip to the side with probability ``slip``. Mixes slowly.
+
+    Features: a step, mud, danger, which no cell of a wall and not the exit have; contexts are how much one hurries, minds mud and fears danger.
+    """
+    side = count("side", side)
+    room("side", side, side, 4 * 3)
+    shares = [number(name, share) for name, share in (("slip", slip), ("walls", walls), ("mud", mud), ("danger", danger))]
+    return ContextualMDP._of(_coirl.maze(side, *shares, number("discount", discount), count("seed", seed)))
+
+
+def maze_mapping() -> Floats:
+    """Costs of the maze ``[3, 3]``; in the context (1, 0, 0) they are one per step and nothing else."""
+    return _coirl.known_mappings("maze")
+
+
+def epidemic(people: int = 1000, window: int = 100, discount: float = 0.99) -> ContextualMDP:
+    """How many of ``people`` are healthy, under five levels of hygiene and four of distance; up to ``window`` successors per row. Mixes slowly.
+
+    Features: cost of the measures, quality of life, number of ill to the power 1.1; contexts are three priorities on the simplex.
+    """
+    people, window = count("people", people), count("window", window)
+    room("people", people, min(window, people), 20)
+    return ContextualMDP._of(_coirl.epidemic(people, window, number("discount", discount)))
+
+
+def epidemic_mapping() -> Floats:
+    """Weights of the epidemic ``[3, 3]``; in the context (0.5, 0.2, 0.3) they are -0.5, 0.2 and -0.3."""
+    return _coirl.known_mappings("epidemic")
 
 
 def garnet(

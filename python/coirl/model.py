@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from . import _coirl, _parts
+from . import _coirl, _functions, _parts
 from ._arrays import Booleans, Floats, Integers, booleans, count, file_name, flag, floats, number, room
 from ._arrays import contexts as as_contexts
 from ._arrays import policy as as_policy
@@ -199,6 +199,56 @@ class ContextualMDP:
         own = cls.__new__(cls)
         own._model = model
         return own
+
+    @classmethod
+    def from_functions(
+        cls,
+        n_states: int,
+        n_actions: int,
+        transition: Callable[..., Any],
+        features: Any,
+        initial: Any = None,
+        discount: float = 0.9,
+        *,
+        vectorised: bool = False,
+        **settings: Any,
+    ) -> ContextualMDP:
+        """A model from a function that says where an action leads, in place of arrays.
+
+        Parameters
+        ----------
+        n_states, n_actions
+            How many there are; the functions are called with numbers from zero.
+        transition
+            ``transition(state, action)`` returns a list of pairs ``[(next state, probability), ...]``, a dictionary
+            ``{next state: probability}``, a tuple of two arrays ``(next states, probabilities)``, or the number of the one state that surely
+            follows. Repeated states add up. ``None``, or nothing in any of these forms, is an action that cannot be taken there.
+        features
+            As for :class:`ContextualMDP`, or a function ``features(state, action)`` that returns φ ``[k]``; asked for the actions that can be taken.
+        vectorised
+            Both functions are called once per action and block of states, which is a hundred times as fast: ``states`` is an array ``[n]``.
+            ``transition(states, action)`` returns ``(next states, probabilities)``, arrays ``[n, m]``; one dimension of next states is one
+            successor each, and of probabilities the same ones for every state. Rows of zeros, or ``None`` for all of the block, are actions that
+            cannot be taken. ``features(states, action)`` returns ``[n, k]``, and rows of actions that cannot be taken are not looked at.
+        settings
+            ``horizon``, ``context_space``, ``action_names`` and so on, and ``initial`` and ``discount``: as for :class:`ContextualMDP`.
+
+        Probabilities that are negative or no numbers, sums other than one and states that do not exist raise a
+        :class:`~coirl.errors.ModelError` with ``state`` and ``action``; what the functions raise comes through.
+
+        >>> def walk(state, action):
+        ...     return {min(state + 1, 9): 0.9, state: 0.1} if action == 1 else state
+        >>> model = ContextualMDP.from_functions(10, 2, walk, lambda state, action: [float(state == 9)])
+        >>> model.plan([1.0]).policy[:9].tolist()
+        [1, 1, 1, 1, 1, 1, 1, 1, 1]
+        """
+        for name in ("admissible", "n_actions"):
+            if name in settings:
+                raise SettingError(f"{name} follows from the functions; expected no such argument", name=name)
+        built = _functions.rows(count("n_states", n_states, 1), count("n_actions", n_actions, 1), transition, flag("vectorised", vectorised))
+        if callable(features):
+            features = _functions.features(built.admissible, features, vectorised)
+        return cls(built.transitions, features, initial, discount, admissible=built.admissible, **settings)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> ContextualMDP:

@@ -358,6 +358,9 @@ class Calls:
                 ),
                 ("sepsis_patients", {"n": 3, "seed": 0}),
                 ("driving_mapping", {"interactive": True}),
+                ("pendulum", {"grid": 5, "discount": 0.9}),
+                ("maze", {"side": 4, "slip": 0.1, "walls": 0.3, "mud": 0.2, "danger": 0.1, "discount": 0.9, "seed": 1}),
+                ("epidemic", {"people": 6, "window": 4, "discount": 0.9}),
             ]
         )
         return f"domains.{name}", getattr(coirl.domains, name), [], kwargs

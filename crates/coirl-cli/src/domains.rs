@@ -4,18 +4,24 @@ mod expert;
 
 use crate::failure::Failure;
 use clap::{Args, ValueEnum};
-use coirl::domains::{Driving, DrivingActions, Garnet, Grid, Inadmissible, Polarity, Sepsis, SepsisDynamics};
+use coirl::domains::{
+    Driving, DrivingActions, Epidemic, Garnet, Grid, Inadmissible, Maze, Pendulum, Polarity, Sepsis, SepsisDynamics,
+};
+use coirl::mapping::LinearMapping;
 use coirl::model::Cmdp;
 use expert::ExpertInNumbers;
 
-/// Numbers above which a random model is a mistake in typing.
-const MOST_GARNET_NUMBERS: usize = 500_000_000;
+/// Numbers above which a model is a mistake in typing.
+const MOST_NUMBERS: usize = 500_000_000;
 
 /// Name and one line of every domain.
-pub(crate) const CATALOGUE: [(&str, &str); 4] = [
+pub(crate) const CATALOGUE: [(&str, &str); 7] = [
     ("grid", "cyclic grid world: a feature per cell, started anywhere"),
     ("driving", "driving simulator: speed, collisions and the edge of the road"),
     ("sepsis", "treatment of sepsis, simulated on published aggregates"),
+    ("pendulum", "inverted pendulum on a grid of angles and speeds; mixes slowly"),
+    ("maze", "random walls and one exit, with mud and danger; mixes slowly"),
+    ("epidemic", "measures against a disease, long rows; mixes slowly"),
     ("garnet", "random sparse model of any size, for tests and benchmarks"),
 ];
 
@@ -25,6 +31,9 @@ pub(crate) enum Domain {
     Grid(GridArgs),
     Driving(DrivingArgs),
     Sepsis(SepsisArgs),
+    Pendulum(PendulumArgs),
+    Maze(MazeArgs),
+    Epidemic(EpidemicArgs),
     Garnet(GarnetArgs),
 }
 
@@ -91,6 +100,54 @@ enum DynamicsArg {
     Clusters,
 }
 
+/// Options of the pendulum.
+#[derive(Debug, Clone, Copy, PartialEq, Args)]
+pub(crate) struct PendulumArgs {
+    /// Grid points of the angle, and of the speed: the states are their square
+    #[arg(long, value_name = "N", default_value_t = Pendulum::default().grid)]
+    grid: usize,
+    /// Discount factor; the nearer to 1, the harder to plan for
+    #[arg(long, value_name = "G", default_value_t = Pendulum::default().discount, allow_negative_numbers = true)]
+    discount: f64,
+}
+
+/// Options of the maze.
+#[derive(Debug, Clone, Copy, PartialEq, Args)]
+pub(crate) struct MazeArgs {
+    /// Cells from one side to the other: the states are their square
+    #[arg(long, value_name = "N", default_value_t = Maze::default().side)]
+    side: usize,
+    /// Probability of slipping to the left or the right of where one wants to go
+    #[arg(long, value_name = "P", default_value_t = Maze::default().slip, allow_negative_numbers = true)]
+    slip: f64,
+    /// Share of the cells that are walls
+    #[arg(long, value_name = "P", default_value_t = Maze::default().walls, allow_negative_numbers = true)]
+    walls: f64,
+    /// Share of the other cells with mud
+    #[arg(long, value_name = "P", default_value_t = Maze::default().mud, allow_negative_numbers = true)]
+    mud: f64,
+    /// Share of the other cells with danger
+    #[arg(long, value_name = "P", default_value_t = Maze::default().danger, allow_negative_numbers = true)]
+    danger: f64,
+    /// Discount factor; the nearer to 1, the harder to plan for
+    #[arg(long, value_name = "G", default_value_t = Maze::default().discount, allow_negative_numbers = true)]
+    discount: f64,
+}
+
+/// Options of the epidemic.
+#[derive(Debug, Clone, Copy, PartialEq, Args)]
+pub(crate) struct EpidemicArgs {
+    /// Number of people: the states are how many of them are healthy
+    #[arg(long, value_name = "N", default_value_t = Epidemic::default().people)]
+    people: usize,
+    /// Numbers of infections that a step can have, around their mean: the length of rows
+    #[arg(long, value_name = "N", default_value_t = Epidemic::default().window)]
+    window: usize,
+    /// Discount factor; the nearer to 1, the harder to plan for
+    #[arg(long, value_name = "G", default_value_t = Epidemic::default().discount, allow_negative_numbers = true)]
+    discount: f64,
+}
+
 /// Options of the random models.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub(crate) struct GarnetArgs {
@@ -124,6 +181,9 @@ impl Domain {
             "grid" => Some(Domain::Grid(Grid::default().into())),
             "driving" => Some(Domain::Driving(Driving::default().into())),
             "sepsis" => Some(Domain::Sepsis(Sepsis::default().into())),
+            "pendulum" => Some(Domain::Pendulum(Pendulum::default().into())),
+            "maze" => Some(Domain::Maze(Maze::default().into())),
+            "epidemic" => Some(Domain::Epidemic(Epidemic::default().into())),
             "garnet" => Some(Domain::Garnet(Garnet::default().into())),
             _ => None,
         }
@@ -134,6 +194,9 @@ impl Domain {
             Domain::Grid(_) => "grid",
             Domain::Driving(_) => "driving",
             Domain::Sepsis(_) => "sepsis",
+            Domain::Pendulum(_) => "pendulum",
+            Domain::Maze(_) => "maze",
+            Domain::Epidemic(_) => "epidemic",
             Domain::Garnet(_) => "garnet",
         }
     }
@@ -144,6 +207,9 @@ impl Domain {
             Domain::Grid(args) => args.build(),
             Domain::Driving(args) => args.build(),
             Domain::Sepsis(args) => Ok(args.settings().build()?),
+            Domain::Pendulum(args) => args.build(),
+            Domain::Maze(args) => args.build(seed),
+            Domain::Epidemic(args) => args.build(),
             Domain::Garnet(args) => args.build(seed),
         }
     }
@@ -158,7 +224,25 @@ impl Domain {
 
     /// Reward weights that show something.
     pub(crate) fn example_weights(&self) -> Option<&'static str> {
-        matches!(self, Domain::Driving(_)).then_some("0.1,-1,-0.5")
+        match self {
+            Domain::Driving(_) => Some("0.1,-1,-0.5"),
+            Domain::Pendulum(_) => Some("-2,-2,-1"),
+            Domain::Maze(_) => Some("-1,0,0"),
+            Domain::Epidemic(_) => Some("-0.5,0.2,-0.3"),
+            Domain::Grid(_) | Domain::Sepsis(_) | Domain::Garnet(_) => None,
+        }
+    }
+
+    /// The mapping of the domain's expert, for domains that have one.
+    pub(crate) fn expert_mapping(&self) -> Option<LinearMapping> {
+        match self {
+            Domain::Driving(_) => Some(Driving::online_mapping()),
+            Domain::Sepsis(_) => Some(Sepsis::linear_mapping()),
+            Domain::Pendulum(_) => Some(Pendulum::standard_mapping()),
+            Domain::Maze(_) => Some(Maze::standard_mapping()),
+            Domain::Epidemic(_) => Some(Epidemic::standard_mapping()),
+            Domain::Grid(_) | Domain::Garnet(_) => None,
+        }
     }
 }
 
@@ -202,15 +286,47 @@ impl SepsisArgs {
     }
 }
 
+/// Refuses models larger than anybody means.
+fn check_numbers(what: &str, factors: &[usize]) -> Result<(), Failure> {
+    let numbers = factors.iter().fold(1, |n: usize, &factor| n.saturating_mul(factor));
+    if numbers <= MOST_NUMBERS {
+        return Ok(());
+    }
+    Err(Failure::refused(format!("{what} holds {numbers} numbers; expected at most {MOST_NUMBERS}")))
+}
+
+impl PendulumArgs {
+    fn build(self) -> Result<Cmdp, Failure> {
+        check_numbers(&format!("a pendulum with --grid {}", self.grid), &[self.grid, self.grid, 9 * 4])?;
+        Ok(Pendulum { grid: self.grid, discount: self.discount }.build()?)
+    }
+}
+
+impl MazeArgs {
+    fn build(self, seed: u64) -> Result<Cmdp, Failure> {
+        check_numbers(&format!("a maze with --side {}", self.side), &[self.side, self.side, 4 * 3])?;
+        let Self { side, slip, walls, mud, danger, discount } = self;
+        Ok(Maze { side, slip, walls, mud, danger, discount, seed }.build()?)
+    }
+}
+
+impl EpidemicArgs {
+    fn build(self) -> Result<Cmdp, Failure> {
+        let what = format!("an epidemic with --people {} and --window {}", self.people, self.window);
+        check_numbers(&what, &[self.people, self.window.min(self.people), 20])?;
+        Ok(Epidemic { people: self.people, window: self.window, discount: self.discount }.build()?)
+    }
+}
+
 impl GarnetArgs {
     fn build(&self, seed: u64) -> Result<Cmdp, Failure> {
         let product = |factors: &[usize]| factors.iter().fold(1, |n: usize, &factor| n.saturating_mul(factor));
         let numbers = product(&[self.states, self.actions, self.successors.max(1), self.kernels.max(1)])
             .saturating_add(product(&[self.states, self.features]));
-        if numbers > MOST_GARNET_NUMBERS {
+        if numbers > MOST_NUMBERS {
             return Err(Failure::refused(format!(
                 "a garnet of {} states, {} actions, {} successors, {} kernels and {} features holds {numbers} numbers; \
-                 expected at most {MOST_GARNET_NUMBERS}",
+                 expected at most {MOST_NUMBERS}",
                 self.states, self.actions, self.successors, self.kernels, self.features
             )));
         }
@@ -256,6 +372,24 @@ impl From<Sepsis> for SepsisArgs {
             SepsisDynamics::Clusters => DynamicsArg::Clusters,
         };
         Self { masked: sepsis.inadmissible == Inadmissible::Masked, dynamics, discount: sepsis.discount }
+    }
+}
+
+impl From<Pendulum> for PendulumArgs {
+    fn from(Pendulum { grid, discount }: Pendulum) -> Self {
+        Self { grid, discount }
+    }
+}
+
+impl From<Maze> for MazeArgs {
+    fn from(Maze { side, slip, walls, mud, danger, discount, seed: _ }: Maze) -> Self {
+        Self { side, slip, walls, mud, danger, discount }
+    }
+}
+
+impl From<Epidemic> for EpidemicArgs {
+    fn from(Epidemic { people, window, discount }: Epidemic) -> Self {
+        Self { people, window, discount }
     }
 }
 

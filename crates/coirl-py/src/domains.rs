@@ -3,7 +3,9 @@
 use crate::arrays::{matrix, vector};
 use crate::model::Model;
 use crate::threads::at_once;
-use coirl::domains::{Driving, DrivingActions, Garnet, Grid, Inadmissible, Polarity, Sepsis, SepsisDynamics};
+use coirl::domains::{
+    Driving, DrivingActions, Epidemic, Garnet, Grid, Inadmissible, Maze, Pendulum, Polarity, Sepsis, SepsisDynamics,
+};
 use coirl::mapping::LinearMapping;
 use numpy::{PyArray1, PyArray2};
 use pyo3::prelude::*;
@@ -60,6 +62,31 @@ pub(crate) fn garnet(
     at_once(py, || settings.build()).map(Model::new)
 }
 
+#[pyfunction]
+pub(crate) fn pendulum(py: Python<'_>, grid: usize, discount: f64) -> PyResult<Model> {
+    at_once(py, || Pendulum { grid, discount }.build()).map(Model::new)
+}
+
+#[pyfunction]
+#[allow(clippy::too_many_arguments)] // the settings of a maze
+pub(crate) fn maze(
+    py: Python<'_>,
+    side: usize,
+    slip: f64,
+    walls: f64,
+    mud: f64,
+    danger: f64,
+    discount: f64,
+    seed: u64,
+) -> PyResult<Model> {
+    at_once(py, || Maze { side, slip, walls, mud, danger, discount, seed }.build()).map(Model::new)
+}
+
+#[pyfunction]
+pub(crate) fn epidemic(py: Python<'_>, people: usize, window: usize, discount: f64) -> PyResult<Model> {
+    at_once(py, || Epidemic { people, window, discount }.build()).map(Model::new)
+}
+
 /// Contexts and first states of simulated patients.
 #[pyfunction]
 #[allow(clippy::type_complexity)] // two arrays
@@ -75,7 +102,7 @@ pub(crate) fn sepsis_patients(
     Ok((matrix(py, n, d, contexts)?, vector(py, starts)))
 }
 
-/// The true mapping of an experiment of the paper.
+/// The mapping of a domain's expert.
 #[pyfunction]
 pub(crate) fn known_mappings<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyArray2<f64>>> {
     type Maker = fn() -> LinearMapping;
@@ -83,6 +110,9 @@ pub(crate) fn known_mappings<'py>(py: Python<'py>, name: &str) -> PyResult<Bound
         ("driving", Driving::online_mapping as Maker),
         ("driving-interactive", Driving::interactive_mapping),
         ("sepsis", Sepsis::linear_mapping),
+        ("pendulum", Pendulum::standard_mapping),
+        ("maze", Maze::standard_mapping),
+        ("epidemic", Epidemic::standard_mapping),
     ];
     let mapping = choice(py, "mapping", name, &makers)?();
     matrix(py, mapping.dimension(), mapping.n_features(), mapping.values().to_vec())

@@ -35,6 +35,9 @@ fn _coirl(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(domains::driving, module)?)?;
     module.add_function(wrap_pyfunction!(domains::sepsis, module)?)?;
     module.add_function(wrap_pyfunction!(domains::garnet, module)?)?;
+    module.add_function(wrap_pyfunction!(domains::pendulum, module)?)?;
+    module.add_function(wrap_pyfunction!(domains::maze, module)?)?;
+    module.add_function(wrap_pyfunction!(domains::epidemic, module)?)?;
     module.add_function(wrap_pyfunction!(domains::sepsis_patients, module)?)?;
     module.add_function(wrap_pyfunction!(domains::known_mappings, module)?)?;
     module.add_function(wrap_pyfunction!(fitting::default_settings, module)?)?;

@@ -10,7 +10,7 @@ use crate::tables::Table;
 use clap::Args;
 use coirl::contextual::plan_mapping;
 use coirl::demos::Trajectory;
-use coirl::domains::{Driving, Sepsis};
+use coirl::domains::Sepsis;
 use coirl::mapping::LinearMapping;
 use coirl::model::{Cmdp, Context, ContextSpace, StateId};
 use coirl::plan::{ManyOptions, PlannedReward, evaluate};
@@ -30,7 +30,7 @@ pub(crate) struct ExpertArgs {
     /// Transitions of every trajectory
     #[arg(long, value_name = "N", default_value_t = 40)]
     transitions: usize,
-    /// The expert's mapping (.csv, .npy) [default for driving and sepsis: that of the experiments]
+    /// The expert's mapping (.csv, .npy) [default: that of the domain; grid and garnet have none]
     #[arg(long, value_name = "FILE")]
     mapping: Option<PathBuf>,
     /// Folder to write to
@@ -127,14 +127,9 @@ fn draw(domain: &Domain, model: &Cmdp, mapping: &LinearMapping, n: usize, seed: 
 impl ExpertArgs {
     fn expert(&self, domain: &Domain, model: &Cmdp) -> Result<LinearMapping, Failure> {
         let Some(path) = &self.mapping else {
-            return match domain {
-                Domain::Driving(_) => Ok(Driving::online_mapping()),
-                Domain::Sepsis(_) => Ok(Sepsis::linear_mapping()),
-                _ => Err(Failure::refused(format!(
-                    "--mapping FILE is missing: {} has no expert of its own",
-                    domain.name()
-                ))),
-            };
+            let none =
+                || Failure::refused(format!("--mapping FILE is missing: {} has no expert of its own", domain.name()));
+            return domain.expert_mapping().ok_or_else(none);
         };
         let table = Table::read(path, "mapping")?;
         let dimension = model.context_space().dimension().unwrap_or(table.n_rows());

@@ -4,7 +4,9 @@ use crate::arguments::{Global, PAGE};
 use crate::commands::demonstrate::{ExpertArgs, demonstrate};
 use crate::commands::draw::{DrawDrivingArgs, DrawGridArgs, draw_driving, draw_grid};
 use crate::destination::{note, to_stdout, to_terminal};
-use crate::domains::{CATALOGUE, Domain, DrivingArgs, GarnetArgs, GridArgs, SepsisArgs};
+use crate::domains::{
+    CATALOGUE, Domain, DrivingArgs, EpidemicArgs, GarnetArgs, GridArgs, MazeArgs, PendulumArgs, SepsisArgs,
+};
 use crate::failure::{Failure, Outcome};
 use crate::numbers::bytes;
 use crate::summary::Summary;
@@ -95,6 +97,26 @@ Patients in intensive care, simulated on the transition probabilities that ICU-S
 conditions, death, survival, and the unknown: where actions lead that clinicians hardly ever took. 25 actions: five \
 levels of fluids and five of vasopressors. A context is a patient: gender, age, Elixhauser score, re-admission, weight, \
 coma scale, ventilation. Research software, not for clinical use.";
+
+const PENDULUM: &str = "\
+A pendulum that is to stand upright, on a grid of angles and speeds; nine torques, steps of 0.01 s. Features: squared \
+angle from upright, squared speed, squared torque; a context says how much each counts. Weights -2,-2,-1 are \
+the usual ones, and the expert's in the context 0.4,0.4,0.2. A single step changes \
+little, so planning needs very many sweeps, or a planner that does not count on them: try --discount 0.9999.";
+
+const MAZE: &str = "\
+A square of cells with walls drawn from --seed, and one exit, in the last corner. Steps go up, right, down or left, and slip to \
+the side with probability --slip. Features: a step, mud, danger; contexts are how much one hurries, minds mud and fears \
+danger. Weights -1,0,0 are a cost of one per step, and the expert's in the context 1,0,0. \
+News of the exit travel cell by cell, so that a planner which only sweeps needs at least as many sweeps as the way \
+is long.";
+
+const EPIDEMIC: &str = "\
+How many people are healthy, under five levels of hygiene and four of distance that cost money and quality of life. Infections are \
+binomial, so every row has up to --window successors. Features: cost of the measures, quality of life, number of ill to \
+the power 1.1. Weights -0.5,0.2,-0.3 are the expert's in the context \
+0.5,0.2,0.3. Nobody ill is a state that \
+nothing leaves; to get there is dear, and to wait is dearer the longer one looks ahead.";
 
 const GARNET: &str = "\
 Random successors with random probabilities and random features, drawn from --seed. With several kernels the dynamics \
@@ -207,6 +229,15 @@ enum Demonstrate {
     /// Sepsis simulator
     #[command(before_help = SEPSIS, after_help = DEMONSTRATE_EXAMPLES, help_template = PAGE)]
     Sepsis(WithExpert<SepsisArgs>),
+    /// Inverted pendulum
+    #[command(before_help = PENDULUM, after_help = DEMONSTRATE_EXAMPLES, help_template = PAGE)]
+    Pendulum(WithExpert<PendulumArgs>),
+    /// Maze with mud and danger
+    #[command(before_help = MAZE, after_help = DEMONSTRATE_EXAMPLES, help_template = PAGE)]
+    Maze(WithExpert<MazeArgs>),
+    /// Measures against a disease
+    #[command(before_help = EPIDEMIC, after_help = DEMONSTRATE_EXAMPLES, help_template = PAGE)]
+    Epidemic(WithExpert<EpidemicArgs>),
     /// Random sparse model
     #[command(before_help = GARNET, after_help = DEMONSTRATE_EXAMPLES, help_template = PAGE)]
     Garnet(WithExpert<GarnetArgs>),
@@ -244,6 +275,27 @@ enum Show {
         help_template = PAGE
     )]
     Sepsis(SepsisArgs),
+    /// Inverted pendulum
+    #[command(
+        before_help = PENDULUM,
+        after_help = "Examples:\n  coirl domain show pendulum\n  coirl domain show pendulum --grid 201 --discount 0.9999",
+        help_template = PAGE
+    )]
+    Pendulum(PendulumArgs),
+    /// Maze with mud and danger
+    #[command(
+        before_help = MAZE,
+        after_help = "Examples:\n  coirl domain show maze\n  coirl domain show maze --side 300 --walls 0.2 --seed 7",
+        help_template = PAGE
+    )]
+    Maze(MazeArgs),
+    /// Measures against a disease
+    #[command(
+        before_help = EPIDEMIC,
+        after_help = "Examples:\n  coirl domain show epidemic\n  coirl domain show epidemic --people 5000 --discount 0.999",
+        help_template = PAGE
+    )]
+    Epidemic(EpidemicArgs),
     /// Random sparse model
     #[command(
         before_help = GARNET,
@@ -276,6 +328,27 @@ enum Export {
         help_template = PAGE
     )]
     Sepsis(WithOut<SepsisArgs>),
+    /// Inverted pendulum
+    #[command(
+        before_help = PENDULUM,
+        after_help = "Examples:\n  coirl domain export pendulum --out pendulum.npz\n  coirl domain export pendulum --grid 201 --discount 0.9999 --out pendulum.npz",
+        help_template = PAGE
+    )]
+    Pendulum(WithOut<PendulumArgs>),
+    /// Maze with mud and danger
+    #[command(
+        before_help = MAZE,
+        after_help = "Examples:\n  coirl domain export maze --out maze.npz\n  coirl domain export maze --side 300 --walls 0.2 --seed 7 --out maze.npz",
+        help_template = PAGE
+    )]
+    Maze(WithOut<MazeArgs>),
+    /// Measures against a disease
+    #[command(
+        before_help = EPIDEMIC,
+        after_help = "Examples:\n  coirl domain export epidemic --out epidemic.npz\n  coirl domain export epidemic --people 5000 --discount 0.999 --out epidemic.npz",
+        help_template = PAGE
+    )]
+    Epidemic(WithOut<EpidemicArgs>),
     /// Random sparse model
     #[command(
         before_help = GARNET,
@@ -303,6 +376,9 @@ pub(crate) fn run(args: DomainArgs, global: &Global) -> Result<Outcome, Failure>
                 Show::Grid(args) => Domain::Grid(args),
                 Show::Driving(args) => Domain::Driving(args),
                 Show::Sepsis(args) => Domain::Sepsis(args),
+                Show::Pendulum(args) => Domain::Pendulum(args),
+                Show::Maze(args) => Domain::Maze(args),
+                Show::Epidemic(args) => Domain::Epidemic(args),
                 Show::Garnet(args) => Domain::Garnet(args),
             };
             show(&domain, global)?;
@@ -312,6 +388,9 @@ pub(crate) fn run(args: DomainArgs, global: &Global) -> Result<Outcome, Failure>
                 Export::Grid(args) => (Domain::Grid(args.domain), args.out),
                 Export::Driving(args) => (Domain::Driving(args.domain), args.out),
                 Export::Sepsis(args) => (Domain::Sepsis(args.domain), args.out),
+                Export::Pendulum(args) => (Domain::Pendulum(args.domain), args.out),
+                Export::Maze(args) => (Domain::Maze(args.domain), args.out),
+                Export::Epidemic(args) => (Domain::Epidemic(args.domain), args.out),
                 Export::Garnet(args) => (Domain::Garnet(args.domain), args.out),
             };
             export(&domain, out, global)?;
@@ -321,6 +400,9 @@ pub(crate) fn run(args: DomainArgs, global: &Global) -> Result<Outcome, Failure>
                 Demonstrate::Grid(args) => (Domain::Grid(args.domain), args.expert),
                 Demonstrate::Driving(args) => (Domain::Driving(args.domain), args.expert),
                 Demonstrate::Sepsis(args) => (Domain::Sepsis(args.domain), args.expert),
+                Demonstrate::Pendulum(args) => (Domain::Pendulum(args.domain), args.expert),
+                Demonstrate::Maze(args) => (Domain::Maze(args.domain), args.expert),
+                Demonstrate::Epidemic(args) => (Domain::Epidemic(args.domain), args.expert),
                 Demonstrate::Garnet(args) => (Domain::Garnet(args.domain), args.expert),
             };
             demonstrate(&domain, &expert, global)?;

@@ -127,8 +127,11 @@ impl Kernel {
                 block.rows.begin_state();
                 let before = block.actions.len();
                 for action in 0..n_actions {
-                    let successors = transition(state, action)
-                        .map_err(|error| Error::PairFunction { state, action, source: error.into() })?;
+                    let successors = transition(state, action).map_err(|error| Error::PairFunction {
+                        state,
+                        action,
+                        source: error.into(),
+                    })?;
                     // A successor that no i64 holds is refused like any other that does not exist.
                     let mut entries =
                         successors.into_iter().map(|(next, p)| (i64::try_from(next).unwrap_or(i64::MAX), p)).peekable();
