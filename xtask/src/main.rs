@@ -57,9 +57,27 @@ enum Task {
         /// Seed of the problems (default: a fresh one).
         #[arg(long)]
         seed: Option<u64>,
-        /// Only these problems, such as P1,P5d.
+        /// Only these problems, such as P1,P5d; P6 is P6a and P6b.
         #[arg(long)]
         only: Option<String>,
+        /// Seconds that a peer's variant may take on P6 to P8, where sweeps gain little.
+        #[arg(long, default_value_t = 30)]
+        limit: u64,
+    },
+    /// Measures time and memory of planning against the number of states and of contexts.
+    BenchScaling {
+        /// Write the result to docs/benchmarks.md, and the figure beside it.
+        #[arg(long)]
+        write: bool,
+        /// Ten million states and a million contexts as well; needs 16 GiB of memory.
+        #[arg(long)]
+        largest: bool,
+        /// No more states than this.
+        #[arg(long)]
+        most_states: Option<usize>,
+        /// No more contexts than this.
+        #[arg(long)]
+        most_contexts: Option<usize>,
     },
     /// Compares all learners, two peers in NumPy and trivial rules on contextual problems of many kinds whose truth is known.
     BenchLearners(learners::Wanted),
@@ -97,7 +115,10 @@ fn main() -> ExitCode {
         Task::Supply => supply::check(),
         Task::Wheel => python::wheel().map(drop),
         Task::SepsisData { write } => sepsis::data(write),
-        Task::BenchPeers { write, seed, only } => bench_peers(write, seed, only),
+        Task::BenchPeers { write, seed, only, limit } => bench_peers(write, seed, only, limit),
+        Task::BenchScaling { write, largest, most_states, most_contexts } => {
+            bench_scaling(write, largest, most_states, most_contexts)
+        }
         Task::BenchLearners(wanted) => learners::bench(&wanted),
         Task::BenchKmeans { rows, clusters, seeds } => bench_kmeans(rows, &clusters, seeds),
         Task::Coverage { repetitions, stays, resamples } => coverage::measure(repetitions, stays, resamples),
@@ -173,7 +194,7 @@ fn bench_kmeans(rows: usize, clusters: &str, seeds: usize) -> Outcome {
     run(&mut bench)
 }
 
-fn bench_peers(write: bool, seed: Option<u64>, only: Option<String>) -> Outcome {
+fn bench_peers(write: bool, seed: Option<u64>, only: Option<String>, limit: u64) -> Outcome {
     let root = root();
     let python = python::environment("peers")?;
     let requirements = root.join("crates/coirl/benches/peers-requirements.txt");
@@ -200,6 +221,7 @@ fn bench_peers(write: bool, seed: Option<u64>, only: Option<String>) -> Outcome 
     ]))?;
     let mut bench = Command::new("cargo");
     bench.args(["bench", "--package", "coirl", "--bench", "peers", "--", "--python"]).arg(&python);
+    bench.args(["--limit", &limit.to_string()]);
     if let Some(seed) = seed {
         bench.args(["--seed", &seed.to_string()]);
     }
@@ -208,6 +230,23 @@ fn bench_peers(write: bool, seed: Option<u64>, only: Option<String>) -> Outcome 
     }
     if write {
         bench.arg("--write").arg(root.join("docs/benchmarks.md"));
+    }
+    run(&mut bench)
+}
+
+fn bench_scaling(write: bool, largest: bool, most_states: Option<usize>, most_contexts: Option<usize>) -> Outcome {
+    let mut bench = Command::new("cargo");
+    bench.args(["bench", "--package", "coirl", "--bench", "scaling", "--"]);
+    if largest {
+        bench.arg("--largest");
+    }
+    for (name, most) in [("--most-states", most_states), ("--most-contexts", most_contexts)] {
+        if let Some(most) = most {
+            bench.args([name, &most.to_string()]);
+        }
+    }
+    if write {
+        bench.arg("--write").arg(root().join("docs/benchmarks.md"));
     }
     run(&mut bench)
 }

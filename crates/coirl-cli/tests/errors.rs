@@ -157,6 +157,10 @@ fn single_contexts_and_settings() {
     refused_naming(&folder, "domain show grid --width 100000 --height 100000", &["10000000000"]);
     refused_naming(&folder, "domain show garnet --states 18446744073709551615", &["18446744073709551615"]);
     refused_naming(&folder, "domain show garnet --successors 101", &["n_successors"]);
+    refused_naming(&folder, "domain show maze --side 18446744073709551615", &["--side", "18446744073709551615"]);
+    refused_naming(&folder, "domain show maze --slip 1.5", &["slip", "1.5"]);
+    refused_naming(&folder, "domain show pendulum --grid 1", &["grid", "at least 2"]);
+    refused_naming(&folder, "domain show epidemic --people 0", &["people", "at least 1"]);
     refused_naming(&folder, "domain show driving --discount nan", &["NaN"]);
 }
 

@@ -26,6 +26,9 @@ fn help_pages() {
         ("domain_list", "domain list --help"),
         ("domain_show", "domain show --help"),
         ("domain_show_grid", "domain show grid --help"),
+        ("domain_show_pendulum", "domain show pendulum --help"),
+        ("domain_show_maze", "domain show maze --help"),
+        ("domain_show_epidemic", "domain show epidemic --help"),
         ("domain_export", "domain export --help"),
         ("domain_export_driving", "domain export driving --help"),
         ("domain_export_garnet", "domain export garnet --help"),
@@ -46,6 +49,7 @@ fn domains_in_words() {
     insta::assert_snapshot!("domain_list", page("domain list"));
     insta::assert_snapshot!("domain_show_driving", page("domain show driving"));
     insta::assert_snapshot!("domain_show_garnet", page("domain show garnet --kernels 3 --seed 2"));
+    insta::assert_snapshot!("domain_show_maze", page("domain show maze --side 20 --seed 2"));
 }
 
 #[test]

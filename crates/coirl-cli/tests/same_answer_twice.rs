@@ -45,6 +45,7 @@ fn script() -> Vec<String> {
         "domain show driving --json",
         "domain export driving --actions 3 --polarity code --out model.npz",
         "domain export garnet --states 300 --actions 4 --kernels 3 --out garnet.safetensors",
+        "domain export maze --side 40 --out maze.safetensors",
         demonstrate,
         "domain draw driving --weights 0.1,-1,-0.5 --roll-out --out drive.svg",
         "check demos/model.npz demos/feature-expectations.csv --contexts demos/contexts.csv --json",

@@ -1,18 +1,21 @@
 """Peer MDP planners behind one JSON-lines protocol, for the planning benchmark.
 
-    python peers.py quantecon|mdpsolver|storm    answer requests on stdin until "quit"
-    python peers.py icu-sepsis OUT.npz           write the ICU-Sepsis problem
+    python peers.py quantecon|mdpsolver|storm|madupite    answer requests on stdin until "quit"
+    python peers.py available                             name the peers that can be imported
+    python peers.py icu-sepsis OUT.npz                    write the ICU-Sepsis problem
 
 A problem is an npz file: `indptr`, `indices`, `data` are the CSR rows s * A + a of the transition
 matrix (every action is admissible in every state), with scalars `n_states`, `n_actions`,
-`discount`, and `rewards` [N, S] of state rewards: Q(s, a) = R(s) + discount * sum P(.|s, a) V.
+`discount`, and `rewards` [N, S] of state rewards: Q(s, a) = R(s) + discount * sum P(.|s, a) V,
+or [N, S * A] of rewards R(s, a).
 
 Requests, one JSON object per line, each answered by one line:
-    {"op": "load", "path": P}   -> {"ok", "variants", "version"}
+    {"op": "load", "path": P, "slow": false}   -> {"ok", "variants", "version"}
     {"op": "solve", "rewards": [i, j], "variant": V, "tolerance": T, "values": out.npy or null}
                                 -> {"cpu_s", "wall_s", "reload_cpu_s", "residual", "span_residual"}
     {"op": "quit"}
-A request that fails is answered by {"error": message}.
+A request that fails is answered by {"error": message}. "slow" says that the model mixes slowly: the
+variants are then those that have a chance.
 
 Rewards i..j are solved one after another from a cold start on one thread. `cpu_s` and `wall_s`
 cover what depends on the reward: handing it over, solving, and reading the values back.
@@ -31,6 +34,7 @@ import importlib.util
 import itertools
 import json
 import sys
+import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,20 +65,26 @@ class Problem:
     n_actions: int
     discount: float
     rewards: Vector
+    mixes_slowly: bool = False
 
     @classmethod
-    def read(cls, path: str) -> "Problem":
+    def read(cls, path: str, slow: bool = False) -> "Problem":
         with np.load(path) as file:
             states, actions = int(file["n_states"]), int(file["n_actions"])
             rows = (file["data"], file["indices"], file["indptr"])
             transitions = sp.csr_matrix(rows, shape=(states * actions, states))
             transitions.sum_duplicates()
-            return cls(transitions, states, actions, float(file["discount"]), file["rewards"])
+            return cls(transitions, states, actions, float(file["discount"]), file["rewards"], slow)
+
+    def of_pairs(self, reward: Vector) -> Vector:
+        """R(s, a) in the order of the rows."""
+        return np.repeat(reward, self.n_actions) if reward.size == self.n_states else reward
 
     def residuals(self, reward: Vector, values: Vector) -> tuple[float, float]:
         """Sup norm and half span of the Bellman residual TV - V."""
         expected = (self.transitions @ values).reshape(self.n_states, self.n_actions)
-        change = reward + self.discount * expected.max(axis=1) - values
+        gains = self.of_pairs(reward).reshape(self.n_states, self.n_actions)
+        change = (gains + self.discount * expected).max(axis=1) - values
         return float(np.abs(change).max()), float(np.ptp(change) / 2)
 
 
@@ -113,19 +123,21 @@ class QuantEcon(Peer):
         super().__init__(problem)
         states = np.repeat(np.arange(problem.n_states), problem.n_actions)
         actions = np.tile(np.arange(problem.n_actions), problem.n_states)
-        reward = np.repeat(problem.rewards[0], problem.n_actions)
+        reward = problem.of_pairs(problem.rewards[0])
         self.model = DiscreteDP(reward, problem.transitions, problem.discount, states, actions)
         self.variants = ["mpi-3", "mpi-5", "mpi-20", "mpi-30"]
         if problem.n_states <= LARGE:
             self.variants.append("vi")
         if problem.transitions.nnz <= LARGE_FACTORISATION:
             self.variants.append("pi")
+        if problem.mixes_slowly:
+            self.variants = ["pi", "mpi-20", "mpi-200"]
         for method in ("mpi", "vi"):  # compiles every kernel, those of "pi" included
             self.model.solve(method, max_iter=1)
 
     def solve(self, reward: Vector, variant: str, tolerance: float) -> Vector:
         method, _, sweeps = variant.partition("-")
-        self.model.R = np.repeat(reward, self.problem.n_actions)
+        self.model.R = self.problem.of_pairs(reward)
         epsilon = 2 * tolerance / (1 - self.problem.discount)
         limit = None if method == "pi" else 10**6
         return self.model.solve(method, epsilon=epsilon, max_iter=limit, k=int(sweeps or 0)).v
@@ -157,6 +169,8 @@ class MdpSolver(Peer):
         self.variants = [*limits, "vi-standard", "pi-standard"]
         if problem.n_states <= LARGE:
             self.variants += ["mpi-gs-20", "mpi-sor-20", "vi-gs", "pi-gs"]
+        if problem.mixes_slowly:
+            self.variants = ["pi-standard", "mpi-standard-100"]
 
     def nested(self, entries: NDArray[Any]) -> list[list[list[Any]]]:
         """Entries of the transition matrix as [state][action][successor]."""
@@ -169,7 +183,7 @@ class MdpSolver(Peer):
         self.model = self.library.model()
         self.model.mdp(
             discount=self.problem.discount,
-            rewards=np.repeat(reward[:, None], self.problem.n_actions, axis=1).tolist(),
+            rewards=self.problem.of_pairs(reward).reshape(self.problem.n_states, -1).tolist(),
             tranMatProbs=self.probabilities,
             tranMatColumns=self.columns,
         )
@@ -232,10 +246,66 @@ class Storm(Peer):
         name, discount = f"reward{next(self.names)}", self.problem.discount
         precision = self.library.Rational(tolerance / (1 - discount))
         self.environment.solver().min_max().precision = precision
-        self.model.add_reward_model(name, self.reward_model(reward.tolist()))
+        if reward.size == self.problem.n_states:
+            gains = self.reward_model(reward.tolist())
+        else:
+            gains = self.reward_model(optional_state_action_reward_vector=reward.tolist())
+        self.model.add_reward_model(name, gains)
         goal = self.library.parse_property(f'R{{"{name}"}}max=? [Cdiscount={discount!r}]')
         result = self.library.model_checking(self.model, goal, environment=self.environment)
         return np.array(result.get_value_vector())
+
+
+class Madupite(Peer):
+    """Inexact policy iteration with GMRES inside, as the examples of the library set it up, on one process.
+
+    `-atol_pi` is the sup norm of the Bellman residual at which it stops. Its values are read from the file that it
+    writes. It has to be built against PETSc, and takes part only where that was done.
+    """
+
+    package = "madupite"
+    variants = ["ipi-gmres"]
+
+    def __init__(self, problem: Problem) -> None:
+        import madupite
+
+        super().__init__(problem)
+        self.library, self.folder = madupite, Path(tempfile.mkdtemp())
+        self.instance = madupite.initialize_madupite()
+        matrix = problem.transitions
+        room = madupite.MatrixPreallocation()
+        room.d_nz = room.o_nz = int(np.diff(matrix.indptr).max())
+
+        def row(state: int, action: int) -> tuple[list[float], list[int]]:
+            begin, end = matrix.indptr[state * problem.n_actions + action :][:2]
+            return matrix.data[begin:end].tolist(), matrix.indices[begin:end].tolist()
+
+        self.transitions = madupite.createTransitionProbabilityTensor(
+            name="transitions", numStates=problem.n_states, numActions=problem.n_actions, func=row, preallocation=room
+        )
+
+    def solve(self, reward: Vector, variant: str, tolerance: float) -> Vector:
+        gains = self.problem.of_pairs(reward).reshape(self.problem.n_states, self.problem.n_actions)
+        model, values = self.library.MDP(self.instance), self.folder / "values.out"
+        model.setTransitionProbabilityTensor(self.transitions)
+        model.setStageCostMatrix(
+            self.library.createStageCostMatrix(
+                name="rewards", numStates=len(gains), numActions=gains.shape[1], func=lambda s, a: float(gains[s, a])
+            )
+        )
+        for name, value in {
+            "-mode": "MAXREWARD",
+            "-discount_factor": repr(self.problem.discount),
+            "-atol_pi": repr(tolerance),
+            "-max_iter_pi": "1000",
+            "-max_iter_ksp": "10000",
+            "-ksp_type": "gmres",
+            "-overwrite": "true",
+            "-file_cost": str(values),
+        }.items():
+            model.setOption(name, value)
+        model.solve()
+        return np.loadtxt(values)
 
 
 def solve(peer: Peer, request: dict[str, Any]) -> dict[str, float]:
@@ -273,7 +343,7 @@ def serve(kind: type[Peer]) -> None:
             if request["op"] == "quit":
                 return
             if request["op"] == "load":
-                peer = kind(Problem.read(request["path"]))
+                peer = kind(Problem.read(request["path"], request.get("slow", False)))
                 version = importlib.metadata.version(kind.package)
                 answer = {"ok": True, "variants": peer.variants, "version": version}
             elif request["op"] == "solve" and peer is not None:
@@ -313,8 +383,10 @@ def write_icu_sepsis(path: str) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    peers: dict[str, type[Peer]] = {"quantecon": QuantEcon, "mdpsolver": MdpSolver, "storm": Storm}
+    peers: dict[str, type[Peer]] = {"quantecon": QuantEcon, "mdpsolver": MdpSolver, "storm": Storm, "madupite": Madupite}
     match arguments:
+        case ["available"]:
+            print(*(name for name, kind in peers.items() if importlib.util.find_spec(kind.package)))
         case ["icu-sepsis", path]:
             write_icu_sepsis(path)
         case [name] if name in peers:

@@ -1,11 +1,16 @@
-//! This planner against QuantEcon, mdpsolver and Storm on the same problems, interleaved in one run.
+//! This planner against QuantEcon, mdpsolver, Storm and madupite on the same problems, interleaved in one run.
 //!
 //! Run it through `cargo xtask bench-peers`, which installs the peers. The problems are drawn from a fresh seed, every answer
 //! is compared with ours, and what is reported is the median over the runs of CPU time on one thread.
 //!
 //! P1 driving; P2a, P2b random 5,000 × 5 × 20 at discount 0.7 and 0.95; P3 ICU-Sepsis at 0.99; P4 random 100,000 × 4 × 10 at
-//! 0.99; P5b, P5c: P2a, P2b with 1,000 rewards from 40 features; P5d: P1 with 1,000 rewards.
+//! 0.99; P5b, P5c: P2a, P2b with 1,000 rewards from 40 features; P5d: P1 with 1,000 rewards. P6, P7, P8: a pendulum, a maze and an
+//! epidemic, which mix slowly, small (a) and large (b), at three discounts; see `peers/slow.rs`. A peer that cannot be imported is left
+//! out.
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // a benchmark may stop where it stands
+
+#[path = "peers/slow.rs"]
+mod slow;
 
 use coirl::domains::{Driving, Garnet};
 use coirl::model::{Cmdp, Criterion, Dynamics, Features, Kernel, Mdp};
@@ -17,20 +22,33 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::time::Instant;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
 
 const RUNS: usize = 11;
 const TOLERANCE: f64 = 1e-6;
 const MANY: usize = 1000;
 /// Rewards per run that a peer solves of the thousand; its time is scaled up.
 const PEER_SHARE: usize = 10;
+/// Where the part of the page begins that the benchmark `scaling` writes.
+const SCALING: &str = "## Scaling";
 
 struct Options {
     python: PathBuf,
     seed: u64,
     only: Option<String>,
+    /// What a peer's variant may take on P6 to P8.
+    limit: Duration,
     write: Option<PathBuf>,
+}
+
+impl Options {
+    fn wants(&self, problem: &str) -> bool {
+        let named =
+            |name: &str| name == problem || problem.strip_prefix(name).is_some_and(|rest| matches!(rest, "a" | "b"));
+        self.only.as_ref().is_none_or(|only| only.split(',').any(named))
+    }
 }
 
 fn main() {
@@ -46,7 +64,8 @@ fn main() {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
     let seed = value("--seed").map_or(now, |s| s.parse().unwrap());
     let only = value("--only");
-    run(&Options { python: python.into(), seed, only, write: value("--write").map(PathBuf::from) });
+    let limit = Duration::from_secs(value("--limit").map_or(30, |s| s.parse().unwrap()));
+    run(&Options { python: python.into(), seed, only, limit, write: value("--write").map(PathBuf::from) });
 }
 
 fn run(options: &Options) {
@@ -54,19 +73,31 @@ fn run(options: &Options) {
     let mut report = String::new();
     let mut chart = Vec::new();
     println!("seed {}, {RUNS} interleaved runs, one thread, CPU time, Bellman residual {TOLERANCE:e}", options.seed);
-    let mut peers: Vec<Peer> = ["quantecon", "mdpsolver", "storm"].map(|name| Peer::start(options, name)).into();
-    for problem in problems(options, folder.path()) {
-        if options.only.as_ref().is_none_or(|only| only.split(',').any(|name| name == problem.name)) {
+    let mut peers: Vec<Peer> = available(options).iter().map(|name| Peer::start(options, name)).collect();
+    for name in PROBLEMS {
+        if options.wants(name) {
+            let problem = problem(name, options, folder.path());
             let Compared { section, ratios } = compare(&problem, &mut peers, folder.path());
             println!("{section}");
             report.push_str(&section);
             chart.push((problem.name, ratios));
         }
     }
-    report.push_str(&memory_section());
-    println!("{}", memory_section());
+    for bed in slow::beds(options.seed).iter().filter(|bed| options.wants(bed.name)) {
+        let section = slow::compare(bed, options, &mut peers, folder.path());
+        println!("{section}");
+        report.push_str(&section);
+    }
+    if options.only.is_none() {
+        let memory = memory_section();
+        println!("{memory}");
+        report.push_str(&memory);
+    }
     if let Some(path) = &options.write {
-        std::fs::write(path, page(options, &peers, &report)).unwrap();
+        // What `cargo xtask bench-scaling` wrote stays.
+        let before = std::fs::read_to_string(path).unwrap_or_default();
+        let scaling = before.find(SCALING).map(|at| &before[at..]).unwrap_or_default();
+        std::fs::write(path, page(options, &peers, &report) + scaling).unwrap();
         std::fs::write(path.with_extension("svg"), picture(&chart)).unwrap();
     }
 }
@@ -87,8 +118,10 @@ impl Problem {
     }
 }
 
-fn problems(options: &Options, folder: &Path) -> Vec<Problem> {
-    let driving = Driving::default().build().unwrap();
+const PROBLEMS: [&str; 8] = ["P1", "P2a", "P2b", "P3", "P4", "P5b", "P5c", "P5d"];
+
+fn problem(name: &'static str, options: &Options, folder: &Path) -> Problem {
+    let driving = || Driving::default().build().unwrap();
     let garnet = |n_states, n_actions, n_successors, n_features, discount, offset| {
         let seed = options.seed.wrapping_add(offset);
         Garnet { n_states, n_actions, n_successors, n_features, discount, seed, ..Garnet::default() }.build().unwrap()
@@ -96,64 +129,21 @@ fn problems(options: &Options, folder: &Path) -> Vec<Problem> {
     let each_feature = || (0..RUNS * RUNS).map(|i| f64::from(u8::from(i / RUNS == i % RUNS))).collect::<Vec<_>>();
     let uniform = |n: usize, offset: u64| sequence(options.seed.wrapping_add(offset), n);
     let random = |what: &str| format!("random sparse, {what}");
-    vec![
-        Problem {
-            name: "P1",
-            what: "driving, 1,531 × 3, discount 0.9".into(),
-            model: driving.clone(),
-            weights: uniform(3 * RUNS, 1),
-            many: false,
-        },
-        Problem {
-            name: "P2a",
-            what: random("5,000 × 5 × 20, discount 0.7"),
-            model: garnet(5_000, 5, 20, RUNS, 0.7, 2),
-            weights: each_feature(),
-            many: false,
-        },
-        Problem {
-            name: "P2b",
-            what: random("5,000 × 5 × 20, discount 0.95"),
-            model: garnet(5_000, 5, 20, RUNS, 0.95, 3),
-            weights: each_feature(),
-            many: false,
-        },
-        Problem {
-            name: "P3",
-            what: "ICU-Sepsis, 716 × 25, discount 0.99".into(),
-            model: icu_sepsis(options, folder),
-            weights: vec![1.0; RUNS],
-            many: false,
-        },
-        Problem {
-            name: "P4",
-            what: random("100,000 × 4 × 10, discount 0.99"),
-            model: garnet(100_000, 4, 10, RUNS, 0.99, 4),
-            weights: each_feature(),
-            many: false,
-        },
-        Problem {
-            name: "P5b",
-            what: "P2a with 1,000 rewards from 40 features".into(),
-            model: garnet(5_000, 5, 20, 40, 0.7, 5),
-            weights: uniform(40 * MANY, 6),
-            many: true,
-        },
-        Problem {
-            name: "P5c",
-            what: "P2b with 1,000 rewards from 40 features".into(),
-            model: garnet(5_000, 5, 20, 40, 0.95, 7),
-            weights: uniform(40 * MANY, 8),
-            many: true,
-        },
-        Problem {
-            name: "P5d",
-            what: "P1 with 1,000 rewards uniform in [−1, 1]³".into(),
-            model: driving,
-            weights: uniform(3 * MANY, 9),
-            many: true,
-        },
-    ]
+    let (what, model, weights) = match name {
+        "P1" => ("driving, 1,531 × 3, discount 0.9".into(), driving(), uniform(3 * RUNS, 1)),
+        "P2a" => (random("5,000 × 5 × 20, discount 0.7"), garnet(5_000, 5, 20, RUNS, 0.7, 2), each_feature()),
+        "P2b" => (random("5,000 × 5 × 20, discount 0.95"), garnet(5_000, 5, 20, RUNS, 0.95, 3), each_feature()),
+        "P3" => ("ICU-Sepsis, 716 × 25, discount 0.99".into(), icu_sepsis(options, folder), vec![1.0; RUNS]),
+        "P4" => (random("100,000 × 4 × 10, discount 0.99"), garnet(100_000, 4, 10, RUNS, 0.99, 4), each_feature()),
+        "P5b" => {
+            ("P2a with 1,000 rewards from 40 features".into(), garnet(5_000, 5, 20, 40, 0.7, 5), uniform(40 * MANY, 6))
+        }
+        "P5c" => {
+            ("P2b with 1,000 rewards from 40 features".into(), garnet(5_000, 5, 20, 40, 0.95, 7), uniform(40 * MANY, 8))
+        }
+        _ => ("P1 with 1,000 rewards uniform in [−1, 1]³".into(), driving(), uniform(3 * MANY, 9)),
+    };
+    Problem { name, what, model, weights, many: name.starts_with("P5") }
 }
 
 /// Numbers in [−1, 1) by SplitMix64.
@@ -324,7 +314,7 @@ fn seconds(x: f64) -> String {
 
 /// Sup norm of (peer's values − exact values).
 fn largest_difference(mdp: &Mdp<'_>, path: &Path, rewards: &[Vec<f64>]) -> f64 {
-    let values: Vec<f64> = npyz::NpyFile::new(BufReader::new(File::open(path).unwrap())).unwrap().into_vec().unwrap();
+    let values = npy_values(path);
     let mut worst: f64 = 0.0;
     for (row, reward) in values.chunks_exact(mdp.n_states()).zip(rewards) {
         let reward = coirl::model::Reward::per_state(reward.clone()).unwrap();
@@ -334,54 +324,126 @@ fn largest_difference(mdp: &Mdp<'_>, path: &Path, rewards: &[Vec<f64>]) -> f64 {
     worst
 }
 
-/// A peer in a process of its own.
+fn npy_values(path: &Path) -> Vec<f64> {
+    npyz::NpyFile::new(BufReader::new(File::open(path).unwrap())).unwrap().into_vec().unwrap()
+}
+
+/// A peer in a process of its own, which is ended when it takes too long, and started anew.
 struct Peer {
     name: String,
     version: String,
-    _process: Child,
+    python: PathBuf,
+    running: Running,
+}
+
+struct Running {
+    process: Child,
     requests: ChildStdin,
-    answers: BufReader<ChildStdout>,
+    /// Lines of its output, read on a thread of their own so that one can stop waiting for them.
+    answers: Receiver<String>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
 }
 
 fn script() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/peers.py")
 }
 
-impl Peer {
-    fn start(options: &Options, name: &str) -> Self {
-        let mut command = Command::new(&options.python);
+/// The peers that this interpreter can import.
+fn available(options: &Options) -> Vec<String> {
+    let output = Command::new(&options.python).arg(script()).arg("available").output().unwrap();
+    String::from_utf8(output.stdout).unwrap().split_whitespace().map(String::from).collect()
+}
+
+impl Running {
+    fn start(python: &Path, name: &str) -> Self {
+        let mut command = Command::new(python);
         command.arg(script()).arg(name).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut process = command.spawn().unwrap();
         let requests = process.stdin.take().unwrap();
-        let answers = BufReader::new(process.stdout.take().unwrap());
-        Self { name: name.into(), version: String::new(), _process: process, requests, answers }
+        let output = BufReader::new(process.stdout.take().unwrap());
+        let (sender, answers) = channel();
+        std::thread::spawn(move || {
+            // Ends with the process, or when nobody listens any more.
+            let _ = output.lines().map_while(Result::ok).try_for_each(|line| sender.send(line));
+        });
+        Self { process, requests, answers }
+    }
+}
+
+impl Peer {
+    fn start(options: &Options, name: &str) -> Self {
+        let running = Running::start(&options.python, name);
+        Self { name: name.into(), version: String::new(), python: options.python.clone(), running }
     }
 
-    fn ask(&mut self, request: Value) -> Value {
-        writeln!(self.requests, "{request}").unwrap();
-        let mut line = String::new();
-        self.answers.read_line(&mut line).unwrap();
-        let answer: Value = serde_json::from_str(&line).unwrap_or_else(|_| panic!("{} said {line:?}", self.name));
-        assert!(answer.get("error").is_none(), "{}: {}", self.name, answer["error"]);
-        answer
+    /// The answer; nothing when the time is over, after which the peer has to load again; or what it says is wrong.
+    fn ask_within(&mut self, request: &Value, limit: Duration) -> Result<Option<Value>, String> {
+        let sent = writeln!(self.running.requests, "{request}");
+        let answer = self.running.answers.recv_timeout(limit);
+        let line = match (sent, answer) {
+            (Ok(()), Ok(line)) => line,
+            (Ok(()), Err(RecvTimeoutError::Timeout)) => {
+                self.running = Running::start(&self.python, &self.name);
+                return Ok(None);
+            }
+            _ => {
+                self.running = Running::start(&self.python, &self.name);
+                return Err("its process ended".into());
+            }
+        };
+        let answer: Value = serde_json::from_str(&line).map_err(|_| format!("it said {line:?}"))?;
+        match answer.get("error").and_then(Value::as_str) {
+            Some(error) => Err(error.chars().take(80).collect::<String>().replace('|', "/")),
+            None => Ok(Some(answer)),
+        }
+    }
+
+    fn ask(&mut self, request: &Value) -> Value {
+        let answer = self.ask_within(request, Duration::from_secs(86_400));
+        answer.unwrap_or_else(|error| panic!("{}: {error}", self.name)).unwrap()
     }
 
     fn load(&mut self, path: &Path) -> Vec<String> {
-        let answer = self.ask(json!({"op": "load", "path": path}));
+        let answer = self.ask(&json!({"op": "load", "path": path}));
+        self.loaded(&answer)
+    }
+
+    /// The variants for a model that mixes slowly.
+    fn load_slow(&mut self, path: &Path, limit: Duration) -> Result<Vec<String>, String> {
+        let answer = self.ask_within(&json!({"op": "load", "path": path, "slow": true}), limit)?;
+        answer.map(|answer| self.loaded(&answer)).ok_or_else(|| format!("not loaded in {} s", limit.as_secs()))
+    }
+
+    fn loaded(&mut self, answer: &Value) -> Vec<String> {
         self.version = answer["version"].as_str().unwrap_or_default().to_owned();
         answer["variants"].as_array().unwrap().iter().map(|v| v.as_str().unwrap().to_owned()).collect()
     }
 
     /// CPU seconds and the residual reached.
     fn solve(&mut self, variant: &str, from: usize, to: usize, values: Option<&Path>) -> (f64, f64) {
-        let request =
-            json!({"op": "solve", "rewards": [from, to], "variant": variant, "tolerance": TOLERANCE, "values": values});
-        let answer = self.ask(request);
+        let answer = self.ask(&solve_request(variant, from, to, values));
         (answer["cpu_s"].as_f64().unwrap(), answer["residual"].as_f64().unwrap())
+    }
+
+    /// The same for the first reward, within a limit of time.
+    fn solve_within(&mut self, variant: &str, values: &Path, limit: Duration) -> Result<Option<(f64, f64)>, String> {
+        let answer = self.ask_within(&solve_request(variant, 0, 1, Some(values)), limit)?;
+        let number = |answer: &Value, name: &str| answer[name].as_f64().unwrap_or(f64::NAN);
+        Ok(answer.map(|answer| (number(&answer, "cpu_s"), number(&answer, "residual"))))
     }
 }
 
-/// The problem as the peers read it.
+fn solve_request(variant: &str, from: usize, to: usize, values: Option<&Path>) -> Value {
+    json!({"op": "solve", "rewards": [from, to], "variant": variant, "tolerance": TOLERANCE, "values": values})
+}
+
+/// The problem as the peers read it; rewards of states, or of pairs.
 fn write_problem(path: &Path, mdp: &Mdp<'_>, rewards: &[Vec<f64>]) {
     let mut archive = zip::ZipWriter::new(File::create(path).unwrap());
     let stored =
@@ -405,7 +467,7 @@ fn write_problem(path: &Path, mdp: &Mdp<'_>, rewards: &[Vec<f64>]) {
     put("n_states", npy(&[], &[n as i64]));
     put("n_actions", npy(&[], &[mdp.pairs().n_actions() as i64]));
     put("discount", npy(&[], &[mdp.criterion().discount()]));
-    put("rewards", npy(&[rewards.len() as u64, n], &rewards.concat()));
+    put("rewards", npy(&[rewards.len() as u64, rewards[0].len() as u64], &rewards.concat()));
     archive.finish().unwrap();
 }
 
@@ -475,9 +537,13 @@ fn page(options: &Options, peers: &[Peer], report: &str) -> String {
          Peers: {}. Of each peer the fastest variant of a pilot run is shown (QuantEcon's default, mpi-20, beside it); peers \
          do not compute feature expectations. A pilot is one run, so where two variants are close the other may be the faster \
          one. On P5 a peer solves {PEER_SHARE} of the {MANY} rewards in each run and its time is scaled up; ours are all {MANY}. \
-         mdpsolver's rebuilding of a model for each reward is not counted.\n\n{report}",
+         mdpsolver's rebuilding of a model for each reward is not counted.\n\n\
+         P6 to P8 mix slowly: median of three runs of one reward, all variants that were tried, and beside each time its ratio to \
+         ours. A variant that has no answer after {} s is stopped (wall clock), and not tried at a discount nearer to one (–); \
+         QuantEcon's policy iteration always is.\n\n{report}",
         options.seed,
-        versions.join(", ")
+        versions.join(", "),
+        options.limit.as_secs()
     )
 }
 
