@@ -96,8 +96,17 @@ def maze(
     """
     side = count("side", side)
     room("side", side, side, 4 * 3)
-    shares = [number(name, share) for name, share in (("slip", slip), ("walls", walls), ("mud", mud), ("danger", danger))]
-    return ContextualMDP._of(_coirl.maze(side, *shares, number("discount", discount), count("seed", seed)))
+    return ContextualMDP._of(
+        _coirl.maze(
+            side,
+            number("slip", slip),
+            number("walls", walls),
+            number("mud", mud),
+            number("danger", danger),
+            number("discount", discount),
+            count("seed", seed),
+        )
+    )
 
 
 def maze_mapping() -> Floats:

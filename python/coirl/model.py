@@ -242,10 +242,11 @@ class ContextualMDP:
         >>> model.plan([1.0]).policy[:9].tolist()
         [1, 1, 1, 1, 1, 1, 1, 1, 1]
         """
-        for name in ("admissible", "n_actions"):
-            if name in settings:
-                raise SettingError(f"{name} follows from the functions; expected no such argument", name=name)
-        built = _functions.rows(count("n_states", n_states, 1), count("n_actions", n_actions, 1), transition, flag("vectorised", vectorised))
+        if "admissible" in settings:
+            raise SettingError("admissible follows from the functions; expected no such argument", name="admissible")
+        built = _functions.rows(
+            count("n_states", n_states, 1), count("n_actions", n_actions, 1), transition, flag("vectorised", vectorised)
+        )
         if callable(features):
             features = _functions.features(built.admissible, features, vectorised)
         return cls(built.transitions, features, initial, discount, admissible=built.admissible, **settings)
