@@ -237,7 +237,7 @@ class ContextualMDP:
         :class:`~coirl.errors.ModelError` with ``state`` and ``action``; what the functions raise comes through.
 
         >>> def walk(state, action):
-        ...     return {min(state + 1, 9): 0.9, state: 0.1} if action == 1 else state
+        ...     return [(min(state + 1, 9), 0.9), (state, 0.1)] if action == 1 else state
         >>> model = ContextualMDP.from_functions(10, 2, walk, lambda state, action: [float(state == 9)])
         >>> model.plan([1.0]).policy[:9].tolist()
         [1, 1, 1, 1, 1, 1, 1, 1, 1]

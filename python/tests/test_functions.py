@@ -146,7 +146,7 @@ def test_settings_are_those_of_the_constructor() -> None:
         ([(0, 1.5), (1, -0.5)], "state 2, action 1: the probability of state 0 is 1.5"),
         ([(0, -0.5), (1, 1.5)], "state 2, action 1: the probability of state 0 is -0.5"),
         ([(0, 0.5), (1, 0.4)], "state 2, action 1: the transition probabilities sum to 0.9"),
-        ([(0, 0.0)], "state 2, action 1: the transition probabilities sum to 0"),
+        ([(0, 0.0)], "state 2, action 1: the transition probabilities sum to 0;"),
         ([(4, 1.0)], "state 2, action 1: successor state 4 does not exist; the model has 4 states"),
         (-1, "state 2, action 1: successor state -1 does not exist"),
         (([0, 1], [1.0]), "state 2, action 1: 2 next states and 1 probabilities"),
@@ -247,7 +247,7 @@ def test_the_other_test_beds() -> None:
     assert (epidemic.n_states, epidemic.n_actions, epidemic.n_features) == (51, 20, 3)
     assert (np.array([1, 0, 0]) @ coirl.domains.maze_mapping()).tolist() == [-1, 0, 0]
     assert (np.array([0.5, 0.2, 0.3]) @ coirl.domains.epidemic_mapping()).tolist() == [-0.5, 0.2, -0.3]
-    assert maze.plan([-1.0, 0, 0]).values[-1] == 0
+    assert maze.plan([-1.0, 0, 0]).values[-1] == pytest.approx(0)
     assert maze.names["features"] == ["step", "mud", "danger"]
     with pytest.raises(SettingError, match="slip"):
         coirl.domains.maze(5, slip=2)

@@ -368,7 +368,8 @@ pub(super) fn clean_row(
             same
         });
     }
-    let sum: f64 = row.iter().map(|entry| entry.1).sum();
+    // From zero, for the sum of nothing is minus zero otherwise.
+    let sum = row.iter().fold(0.0, |sum, entry| sum + entry.1);
     if (sum - 1.0).abs() > row_sum_tolerance {
         return Err(Error::RowNotStochastic { state, action, sum });
     }
