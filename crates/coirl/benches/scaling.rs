@@ -295,7 +295,8 @@ fn panel(left: f64, top: f64, title: &str, lines: &[Vec<(f64, f64)>; 2]) -> Stri
         let _ =
             writeln!(text, r#"<text x="{before:.0}" y="{:.1}" text-anchor="end">{}</text>"#, at + 4.0, power(decade));
     }
-    for (line, colour) in lines.iter().zip(COLOURS) {
+    // The exponents one above the other, where lines end in the same place.
+    for ((line, colour), beside) in lines.iter().zip(COLOURS).zip([11.0, -2.0]) {
         let places: Vec<(f64, f64)> = line.iter().map(|point| (x(point.0.log10()), y(point.1.log10()))).collect();
         let path: Vec<String> = places.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
         let _ = writeln!(
@@ -307,7 +308,8 @@ fn panel(left: f64, top: f64, title: &str, lines: &[Vec<(f64, f64)>; 2]) -> Stri
             let _ = writeln!(text, r#"<circle cx="{x:.1}" cy="{y:.1}" r="3" fill="{colour}"/>"#);
         }
         if let (Some((x, y)), Some(slope)) = (places.last(), exponent(line)) {
-            let _ = writeln!(text, r#"<text x="{:.1}" y="{:.1}" fill="{colour}">{slope:.2}</text>"#, x + 6.0, y + 4.0);
+            let _ =
+                writeln!(text, r#"<text x="{:.1}" y="{:.1}" fill="{colour}">{slope:.2}</text>"#, x + 6.0, y + beside);
         }
     }
     text
