@@ -50,6 +50,8 @@ class Plan:
     feature_expectations: Floats | None
     #: Status and bounds.
     certificate: Certificate
+    #: Which way planning went, and why.
+    way: str
 
     def _repr_html_(self) -> str:
         own = self.certificate
