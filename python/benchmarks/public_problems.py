@@ -326,11 +326,15 @@ class Task:
         """The best policy for the mean of the true rewards, in all contexts: as good as can be without looking at them."""
         return [self.model.plan(contexts.mean(axis=0) @ self.truth, feature_expectations=False).policy] * len(contexts)
 
-    def right_signs(self, found: Floats, contexts: Floats) -> float:
-        """The share of contrasts with the sign of the truth, among those that are no less than a tenth of the largest in their context."""
+    def right_signs(self, found: Floats, contexts: Floats, can_be_left_out: Iterable[int] = ()) -> float:
+        """The share of contrasts with the sign of the truth, among those that are no less than a tenth of the largest in their context and
+        are not of features alone that can be left out; NaN where there are none."""
         true, own = contexts @ self.truth @ self.contrasts, found @ self.contrasts
-        counted = np.abs(true) >= 0.1 * np.abs(true).max(axis=1, keepdims=True)
-        return float((np.sign(true) == np.sign(own))[counted].mean())
+        needed = np.ones(len(self.contrasts), dtype=np.bool_)
+        needed[list(can_be_left_out)] = False
+        counted = (np.abs(true) >= 0.1 * np.abs(true).max(axis=1, keepdims=True)) & (self.contrasts[needed] != 0.0).any(axis=0)
+        right = (np.sign(true) == np.sign(own))[counted]
+        return float(right.mean()) if right.size else float("nan")
 
 
 def absorbing(model: coirl.ContextualMDP) -> npt.NDArray[np.bool_]:
@@ -444,12 +448,17 @@ def gymnasium_tasks(options: argparse.Namespace) -> list[str]:
     from soft_likelihood import SoftLikelihood
 
     lines = [
-        "| problem | learner | mean | worst | right signs, mean | worst | seconds a fit |",
-        "|---|---|---:|---:|---:|---:|---:|",
+        "| problem | learner | mean | worst | right signs, mean | worst | of needed features, mean | worst | seconds a fit |",
+        "|---|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
 
-    def add(task: Task, what: str, values: list[float], signs: list[float], seconds: float | None) -> None:
-        numbers = [np.mean(values), min(values), *([np.mean(signs), min(signs)] if signs else [None, None]), seconds]
+    def add(
+        task: Task, what: str, values: list[float], signs: list[float], needed: list[float], seconds: float | None
+    ) -> None:
+        numbers = [np.mean(values), min(values)]
+        for shares in (signs, needed):
+            numbers += [np.nanmean(shares), np.nanmin(shares)] if shares else [None, None]
+        numbers.append(seconds)
         cells = ["" if number is None else f"{number:.3f}" for number in numbers]
         lines.append(f"| {task.name} | {what} | {' | '.join(cells)} |")
         print(lines[-1], file=sys.stderr, flush=True)
@@ -459,7 +468,7 @@ def gymnasium_tasks(options: argparse.Namespace) -> list[str]:
         task = TASKS[name]()
         kinds: list[Callable[[], Any]] = [default_learner, *([SoftLikelihood] if options.peers else []), coirl.Cloning]
         for kind in kinds:
-            values, signs, seconds = [], [], 0.0
+            values, signs, needed, seconds = [], [], [], 0.0
             for seed in seeds:
                 demonstrations, contexts = task.demonstrations(seed), task.new_contexts(seed)
                 begin = time.perf_counter()
@@ -468,9 +477,11 @@ def gymnasium_tasks(options: argparse.Namespace) -> list[str]:
                 values.append(task.relative_value(learner.predict(contexts), contexts))
                 if not isinstance(learner, coirl.Cloning):
                     signs.append(task.right_signs(learner.weights(contexts), contexts))
-            add(task, shown_name(learner), values, signs, seconds)
+                if isinstance(learner, coirl.Choice):
+                    needed.append(task.right_signs(learner.weights(contexts), contexts, learner.can_be_left_out_))
+            add(task, shown_name(learner), values, signs, needed, seconds)
         drawn = [task.new_contexts(seed) for seed in seeds]
-        add(task, "the best single policy", [task.relative_value(task.one_for_all(own), own) for own in drawn], [], None)
+        add(task, "the best single policy", [task.relative_value(task.one_for_all(own), own) for own in drawn], [], [], None)
     return lines
 
 

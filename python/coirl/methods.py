@@ -64,6 +64,9 @@ class Choice(Learner):
         Of ``mapping_``, NaN where the data do not determine a weight; None where they were not asked for, or for a network.
     intercept_standard_errors_
         Of ``intercept_``.
+    can_be_left_out_
+        Features, by number, without whose weights, each by itself, the demonstrated actions are no less likely than luck would explain: the
+        signs of these weights are open.
     """
 
     mapping: str = "auto"
@@ -77,7 +80,9 @@ class Choice(Learner):
 
     def _store(self, fitted: _coirl.Fitted, model: ContextualMDP | None) -> None:
         super()._store(fitted, model)
-        found = (self.certificate_.get("explained") or {}).get("standard_errors")
+        explained = self.certificate_.get("explained") or {}
+        self.can_be_left_out_: list[int] = list(explained.get("can_be_left_out", ()))
+        found = explained.get("standard_errors")
         self.standard_errors_: Floats | None = None
         self.intercept_standard_errors_: Floats | None = None
         if found is not None and self.mapping_ is not None:

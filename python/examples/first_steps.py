@@ -20,7 +20,7 @@ def main() -> None:
     truth = coirl.domains.driving_mapping()
     seen = watch(model, truth, n_drivers=30, seed=1)
 
-    learner = coirl.Adaptive(seed=0).fit(model, seen)
+    learner = coirl.Choice(seed=0).fit(model, seen)
     stranger = np.array([0.2, 0.5, 0.3])
     policy = learner.predict(stranger)
     print(f"a stranger's first action: {policy[int(model.initial.argmax())]}")

@@ -50,24 +50,29 @@ pub(crate) struct EntryReport {
 }
 
 impl EntryReport {
-    /// Every entry, row by row.
+    /// Every entry, row by row. Those of features that can be left out are not determined, whatever their range.
     pub(crate) fn all(
         mapping: &LinearMapping,
         found: Option<&Determination>,
         resampled: Option<&Bootstrap>,
+        can_be_left_out: &[usize],
     ) -> Vec<Self> {
         let report = |(index, &weight): (usize, &f64)| {
             let (field, feature) = (index / mapping.n_features(), index % mapping.n_features());
             let own = |entry: &&Entry| (entry.field, entry.feature) == (field, feature);
             let entry = found.and_then(|found| found.entries.iter().find(own));
+            let not_needed = can_be_left_out.contains(&feature);
             Self {
                 field,
                 feature,
                 weight,
-                determined: entry.map(|entry| entry.determined),
+                determined: entry.map(|entry| entry.determined && !not_needed),
                 range: entry.map(|entry| entry.interval),
                 converged: entry.map(|entry| entry.converged),
-                reason: entry.and_then(|entry| entry.reason.clone()),
+                reason: entry.and_then(|entry| match entry.determined && not_needed {
+                    true => Some(Reason::NotNeeded),
+                    false => entry.reason.clone(),
+                }),
                 bootstrap: resampled.and_then(|resampled| resampled.intervals.get(index).copied()),
             }
         };
@@ -110,6 +115,7 @@ fn reason_in_words(reason: &Reason, names: &Names) -> String {
         Reason::FeatureNeverShown => "no expert meets it".into(),
         Reason::PathsTooShort => "paths too short".into(),
         Reason::Loose => "shown too little".into(),
+        Reason::NotNeeded => "can be left out".into(),
     }
 }
 

@@ -109,8 +109,10 @@ pub(crate) fn run(args: &ExplainArgs, global: &Global) -> Result<Outcome, Failur
             inspect::context_helps(&problem, &settled(fitted), &settings, listener)
         })
     });
+    let can_be_left_out = fitted.certificate.explained.as_ref().map_or(&[][..], |own| &own.can_be_left_out);
     let entries = linear.as_ref().map_or_else(Vec::new, |mapping| {
-        EntryReport::all(mapping, found.as_ref().ok(), resampled.as_ref().and_then(|r| r.as_ref().ok()))
+        let resampled = resampled.as_ref().and_then(|r| r.as_ref().ok());
+        EntryReport::all(mapping, found.as_ref().ok(), resampled, can_be_left_out)
     });
     let explanation = Explanation {
         run: run.path.display().to_string(),

@@ -281,6 +281,10 @@ impl<'a> Report<'a> {
         if explained.left_out > 0.0 {
             rows.push(row("actions not known", count(explained.left_out as usize), "left out of the likelihood"));
         }
+        if !explained.can_be_left_out.is_empty() {
+            let n = count(explained.can_be_left_out.len());
+            rows.push(row("can be left out", n, "features, one at a time: open signs"));
+        }
         if explained.same_columns > 0 {
             rows.push(row("not identified", count(explained.same_columns), "context numbers, the same for all"));
         }

@@ -165,6 +165,8 @@ pub enum Reason {
     PathsTooShort,
     /// The demonstrations leave too much room.
     Loose,
+    /// Actions that were taken are no less likely without the feature than luck would explain.
+    NotNeeded,
 }
 
 /// One end of an interval on its way in.

@@ -50,11 +50,11 @@ pub(super) struct Sums {
 }
 
 impl Likelihood<'_> {
-    fn n_features(&self) -> usize {
+    pub(super) fn n_features(&self) -> usize {
         self.design.feature_scale().len()
     }
 
-    fn n_rewards(&self) -> usize {
+    pub(super) fn n_rewards(&self) -> usize {
         self.design.n_inputs(self.form) * self.n_features()
     }
 
@@ -156,12 +156,7 @@ impl Likelihood<'_> {
             None => share * Self::by_logit(terms, parameters[self.n_rewards()])[1],
             Some(_) => 1.0,
         };
-        if p * k <= MOST_WHOLE
-            && (k <= FEW_FEATURES || self.choices.is_small()?)
-            && let Some(whole) = self.information(parameters, |own| &own.expected)?
-        {
-            let mut whole: Vec<f64> = whole.iter().map(|x| share * x).collect();
-            (0..p * k).for_each(|at| whole[at * p * k + at] += penalties[at / k]);
+        if let Some(whole) = self.curvature(parameters)? {
             return Metric::whole(&whole, by_lapses);
         }
         let mut inputs = vec![0.0; p * p];
@@ -185,6 +180,19 @@ impl Likelihood<'_> {
             told.iter_mut().enumerate().for_each(|(at, x)| *x /= scale[at / k] * scale[at % k]);
         }
         Metric::product(&inputs, told.as_deref(), k, &penalties, by_lapses)
+    }
+
+    /// Fisher's information of the decisions, with the penalty and per decision, row by row; nothing where it is not worth its cost.
+    pub(super) fn curvature(&self, parameters: &[f64]) -> Result<Option<Vec<f64>>> {
+        let n = self.n_rewards();
+        if n > MOST_WHOLE || (self.n_features() > FEW_FEATURES && !self.choices.is_small()?) {
+            return Ok(None);
+        }
+        let Some(mut whole) = self.information(parameters, |own| &own.expected)? else { return Ok(None) };
+        let share = 1.0 / self.decisions();
+        whole.iter_mut().for_each(|x| *x *= share);
+        (0..n).for_each(|at| whole[at * n + at] += share * self.penalty_at(at));
+        Ok(Some(whole))
     }
 
     /// Σ x xᵀ ⊗ I over demonstrations, row by row, with I a part of what each tells about the rewards of its context.
@@ -248,9 +256,8 @@ impl Likelihood<'_> {
         let terms = self.terms(parameters, self.indices)?;
         let share = 1.0 / self.decisions();
         let rewards = self.rewards(parameters);
-        let penalty = |at: usize| self.penalty_at(at);
-        let mut gradient: Vec<f64> = rewards.iter().enumerate().map(|(at, p)| share * penalty(at) * p).collect();
-        let held_back: f64 = 0.5 * rewards.iter().enumerate().map(|(at, p)| penalty(at) * p * p).sum::<f64>();
+        let mut gradient: Vec<f64> =
+            rewards.iter().enumerate().map(|(at, p)| share * self.penalty_at(at) * p).collect();
         let mut sums = Sums::default();
         let mut by_lapses = 0.0;
         for (&i, term) in self.indices.iter().zip(&terms) {
@@ -265,14 +272,25 @@ impl Likelihood<'_> {
                 }
             }
         }
-        let mut value = share * (sums.negative_log_likelihood + held_back);
+        let mut value = share * (sums.negative_log_likelihood + self.held_back(parameters));
         if self.lapses.is_none() {
             let lapses = self.lapses_at(parameters);
             let (own, meant) = (PRIOR_DECISIONS * PRIOR_LAPSES, PRIOR_DECISIONS * (1.0 - PRIOR_LAPSES));
-            value -= share * (own * lapses.ln() + meant * (1.0 - lapses).ln());
+            value -= share * self.log_prior_of(lapses);
             gradient.push(share * (by_lapses - own * (1.0 - lapses) + meant * lapses));
         }
         Ok(Evaluation { value, gradient, remark: sums })
+    }
+
+    /// λ/2 ‖θ‖².
+    fn held_back(&self, parameters: &[f64]) -> f64 {
+        0.5 * self.rewards(parameters).iter().enumerate().map(|(at, p)| self.penalty_at(at) * p * p).sum::<f64>()
+    }
+
+    /// The log of the prior of ε, but for a constant.
+    fn log_prior_of(&self, lapses: f64) -> f64 {
+        let (own, meant) = (PRIOR_DECISIONS * PRIOR_LAPSES, PRIOR_DECISIONS * (1.0 - PRIOR_LAPSES));
+        own * lapses.ln() + meant * (1.0 - lapses).ln()
     }
 
     /// From a point to where a Newton step would gain next to nothing, in so many steps at most: half of the squared tolerance per decision.

@@ -16,6 +16,7 @@ mod design;
 mod errors;
 mod fit;
 mod metric;
+mod optima;
 mod select;
 
 pub use chooser::Chooser;
@@ -289,6 +290,9 @@ pub struct State {
     log_likelihood: f64,
     agreement: f64,
     effective: f64,
+    /// Features that demonstrations are no less likely without.
+    #[serde(default)]
+    can_be_left_out: Vec<usize>,
     ended: Option<Status>,
     #[serde(skip)]
     live: Option<Live>,
@@ -363,6 +367,7 @@ impl Learner for Choice {
             log_likelihood: 0.0,
             agreement: 0.0,
             effective: 0.0,
+            can_be_left_out: Vec::new(),
             ended: None,
             live: None,
         })
@@ -404,7 +409,9 @@ impl Learner for Choice {
                 Some(start) => rough.minimise(&start, FIRST_STEPS, FIRST_TOLERANCE)?,
                 None => rough.minimise_from_nothing(FIRST_STEPS, FIRST_TOLERANCE)?,
             };
-            let (metric, optimiser) = likelihood.from(&start)?;
+            let seen = rough.surroundings(start, FIRST_STEPS, FIRST_TOLERANCE)?;
+            let (metric, optimiser) = likelihood.from(&seen.point)?;
+            state.can_be_left_out = seen.can_be_left_out;
             (state.fitted, state.kept, state.since) =
                 (Some(fitted), Some(Kept { metric, optimiser: optimiser.clone() }), 0);
             live.warm = live.choices.warm();
@@ -452,6 +459,7 @@ impl Learner for Choice {
         let n = pieces.as_ref().unwrap_or(problem.data()).len();
         state.folds.as_ref().is_none_or(|folds| folds.fits(n))
             && state.design.fits(problem.data().dimension(), problem.n_features())
+            && state.can_be_left_out.iter().all(|&feature| feature < problem.n_features())
             && state.fitted.is_none_or(|fitted| {
                 let rewards = state.design.n_inputs(fitted.form) * problem.n_features();
                 let own = rewards + usize::from(fitted.lapses.is_none());
@@ -541,6 +549,7 @@ impl Learner for Choice {
             parameters: likelihood.n_parameters(),
             distance: state.distance,
             same_columns: state.design.constant_columns(),
+            can_be_left_out: state.can_be_left_out.clone(),
             standard_errors: likelihood.standard_errors(&state.point, self.standard_errors)?,
             candidates: state.candidates.iter().map(|own| own.told(&state.candidates)).collect(),
         }))
@@ -602,6 +611,10 @@ pub struct Explained {
     pub distance: f64,
     /// Columns of the contexts that are the same in all demonstrations, so that nothing is known of their effect.
     pub same_columns: usize,
+    /// Features without whose weights, each by itself, the demonstrations are no less likely than luck would explain: the signs of these
+    /// weights are not to be trusted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub can_be_left_out: Vec<usize>,
     /// Standard errors of the weights, where they were asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub standard_errors: Option<StandardErrors>,
