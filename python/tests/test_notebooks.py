@@ -32,17 +32,17 @@ assert from_drives.examine(truth, test_contexts)["relative_value"] > 0.95
 """,
     "sepsis_zero_shot_transfer": """
 assert all(states[-1] >= FIRST_END or len(actions) == 40 for _, states, actions in train.trajectories())
-assert values["Choice"] > 0.9 > 0.8 > max(values[name] for name in ("NeuralCloning", "Cloning", "Majority"))
+assert values["Adaptive"] > 0.9 > 0.8 > max(values[name] for name in ("NeuralCloning", "Cloning", "Majority"))
 assert abs(values["Uniform"]) < 1e-9
 assert all(agents[name].score(train) > 0.99 for name in ("NeuralCloning", "Cloning"))
-assert all(agents["Choice"].score(new_patients) > agents[name].score(new_patients) for name in agents if name != "Choice")
+assert all(agents["Adaptive"].score(new_patients) > agents[name].score(new_patients) for name in agents if name != "Adaptive")
 assert prediction.how == "improved" and prediction.value > 0.999 * planned.value
 assert all(gap <= bound + 1e-9 for gap, bound in zip(lost, bounds))
 assert lost[-1] < 1e-3 and lost[0] < 1e-2
 """,
     "your_own_table": """
 assert refused.row == 1 and refused.column == "safety_first"
-assert 0.95 > shares["Choice"] > shares["Majority"] and shares["Cloning"] > shares["Choice"] > 0.85
+assert 0.95 > shares["Adaptive"] > shares["Majority"] and shares["Cloning"] > shares["Adaptive"] > 0.85
 serviced = [(policy[:BROKEN] == SERVICE).sum() for policy in policies]
 assert serviced == sorted(serviced) and serviced[0] < serviced[-1]
 assert learner.mapping_[0].argmax() == 0 and learner.mapping_[1].argmin() == 2
