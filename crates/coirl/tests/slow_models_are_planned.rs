@@ -7,7 +7,7 @@ mod random_models;
 use coirl::model::{Cmdp, Criterion, Dynamics, Features, Kernel};
 use coirl::plan::{ManyOptions, Method, Plan, Planner, Status, Way};
 use proptest::prelude::*;
-use rand::{RngExt as _, SeedableRng as _};
+use rand::SeedableRng as _;
 use random_models::dense_values;
 use std::ops::ControlFlow;
 

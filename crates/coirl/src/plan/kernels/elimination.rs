@@ -282,9 +282,9 @@ fn merged(parent: &[u32], counts: &[u32]) -> Vec<(usize, usize)> {
             let added = (group.width + group.n_rows - before.n_rows.min(group.width + group.n_rows)) * before.width;
             let zeros = before.zeros + group.zeros + added as f64;
             let share = match width {
-                ..=4 => 0.8,
-                ..=16 => 0.4,
-                ..=48 => 0.15,
+                0..=4 => 0.8,
+                5..=16 => 0.4,
+                17..=48 => 0.15,
                 _ => 0.05,
             };
             if zeros > share * width as f64 * (0.5 * width as f64 + group.n_rows as f64) {

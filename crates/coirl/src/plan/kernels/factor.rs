@@ -401,6 +401,7 @@ fn fronts_from(fronts: &[Front], until: usize, first: usize) -> Range<usize> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)] // a failed unwrap is a failed test
 mod tests {
     use super::*;
     use crate::random;

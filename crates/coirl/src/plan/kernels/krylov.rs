@@ -35,6 +35,7 @@ impl Vectors {
 }
 
 /// BiCGSTAB until `goal(residual, first residual, x)` holds, the products run out, progress is too slow or the recurrence breaks down.
+#[allow(clippy::too_many_arguments)] // the pieces of one iteration
 pub(in crate::plan) fn bicgstab(
     matrix: &PolicyMatrix,
     side: Side,

@@ -222,6 +222,7 @@ impl OrderedPolicy {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)] // a failed unwrap is a failed test
 mod tests {
     use super::*;
     use crate::plan::kernels::order::against_the_flow;
