@@ -23,6 +23,9 @@ use crate::error::Result;
 
 /// L.
 const CONFIDENCE: f64 = 3.0;
+/// Lapses, by the fit, without which nothing but the fit is looked at: then hardly any can have been learned as a wish, and where everything
+/// is explained room is a matter of rounding.
+const FEWEST_LAPSES: f64 = 1.0;
 /// By how much −log mass has to be less: e times more of it. Less may be rounding of the way there.
 const CLEAR: f64 = 1.0;
 
@@ -46,6 +49,7 @@ impl Likelihood<'_> {
         let d = (n / k) as f64;
         let by_luck = 0.5 * d + (d * CONFIDENCE).sqrt() + CONFIDENCE;
         let (fitted, mut most) = (seen.point.clone(), own.mass);
+        let lapses = self.lapses_at(&fitted) * self.decisions();
         for feature in 0..k {
             let mut without = fitted.clone();
             without[..n].iter_mut().skip(feature).step_by(k).for_each(|weight| *weight = 0.0);
@@ -54,8 +58,7 @@ impl Likelihood<'_> {
                 continue;
             }
             seen.can_be_left_out.push(feature);
-            // Without lapses none of them can have been learned as a wish.
-            if self.lapses.is_some() {
+            if self.lapses.is_some() || lapses < FEWEST_LAPSES {
                 continue;
             }
             let end = self.minimise(&without, steps, tolerance)?;
