@@ -9,6 +9,8 @@ use crate::plan::planner::{Limits, Plan, start_value};
 use crate::plan::policy::Policy;
 use crate::plan::problem::Problem;
 use crate::plan::solve::iterate::{Iterated, Progress, residual};
+use crate::plan::solve::prioritised::Predecessors;
+use crate::plan::solve::slow::improve_policy;
 
 /// Actions whose Q-values differ by no more than this share of the largest |Q| count as equal.
 pub(crate) const TIE_TOLERANCE: f64 = 1e-9;
@@ -41,6 +43,7 @@ fn finish(
     let Iterated { values: mut backed, backed: mut values, mut choice, mut sweeps, way, .. } = reached;
     let mut better = Vec::new();
     let mut progress = Progress::new(values.len());
+    let mut predecessors = None;
     // One evaluation is made whatever the limit: what follows needs its Q-values.
     let (optimal, mut backup) = loop {
         matrix.gather(problem, &choice);
@@ -59,6 +62,11 @@ fn finish(
         // Gains that rounding makes up may lead from one policy to the next and back.
         if optimal || sweeps >= limits.max_sweeps || progress.stalls(residual(backup, problem.gamma), sweeps) {
             break (optimal, backup);
+        }
+        if mixing == Mixing::Slow {
+            // Where better actions are found a step at a time, each step would take an evaluation.
+            let predecessors = predecessors.get_or_insert_with(|| Predecessors::of(problem.kernel));
+            sweeps += improve_policy(problem, predecessors, &mut values, &mut backed, q, &mut choice);
         }
     };
     let chosen = lowest_of_ties(problem, q);

@@ -147,21 +147,12 @@ fn iterate_policies(
             greedy(problem.numbers().state_rows, &buffers.q, &state.backed, &mut state.choice);
             return;
         }
-        let largest = state.change.hi;
-        let updates = improve_by_priority(
-            problem,
-            &predecessors,
-            &mut state.values,
-            &state.backed,
-            LEAST_GAIN * largest,
-            IMPROVEMENTS * state.choice.len(),
-        );
-        state.sweeps += updates.div_ceil(state.choice.len().max(1));
+        state.sweeps += improve_values(problem, &predecessors, &mut state.values, &state.backed);
         if back_up(problem, state, tolerance, limits, buffers) {
             greedy(problem.numbers().state_rows, &buffers.q, &state.backed, &mut state.choice);
             return;
         }
-        if !take_better(problem, state, &buffers.q) {
+        if !take_better(problem, &mut state.choice, &state.backed, &buffers.q) {
             // The policy is its own greedy policy; what is left of the residual is rounding.
             greedy(problem.numbers().state_rows, &buffers.q, &state.backed, &mut state.choice);
             state.stalled = true;
@@ -171,13 +162,37 @@ fn iterate_policies(
     }
 }
 
+/// Improves single states of the values of a policy, whose backup is `backed`, the largest gains first. Returns the work in sweeps.
+fn improve_values(problem: &Problem<'_>, predecessors: &Predecessors, values: &mut [f64], backed: &[f64]) -> usize {
+    let n = values.len();
+    let largest = backed.iter().zip(&*values).fold(0.0, |most: f64, (new, old)| most.max(new - old));
+    improve_by_priority(problem, predecessors, values, backed, LEAST_GAIN * largest, IMPROVEMENTS * n)
+        .div_ceil(n.max(1))
+}
+
+/// A better policy than `choice`, whose `values` have the backup `backed`, by improvements of single states that travel all their way. Leaves
+/// the values that it was chosen by, their backup and the q of every row. Returns the work in sweeps.
+pub(in crate::plan) fn improve_policy(
+    problem: &Problem<'_>,
+    predecessors: &Predecessors,
+    values: &mut [f64],
+    backed: &mut [f64],
+    q: &mut Vec<f64>,
+    choice: &mut [u32],
+) -> usize {
+    let sweeps = improve_values(problem, predecessors, values, backed);
+    improve(problem.numbers(), values, backed, q);
+    take_better(problem, choice, backed, q);
+    sweeps + 1
+}
+
 /// Takes the best row of each state where it is better than the present one by more than rounding. Whether there is any.
-fn take_better(problem: &Problem<'_>, state: &mut Iterated, q: &[f64]) -> bool {
+fn take_better(problem: &Problem<'_>, choice: &mut [u32], backed: &[f64], q: &[f64]) -> bool {
     let rows = problem.numbers().state_rows;
-    let threshold = GAIN_TOLERANCE * sup_norm(&state.backed);
+    let threshold = GAIN_TOLERANCE * sup_norm(backed);
     let mut any = false;
-    for (s, row) in state.choice.iter_mut().enumerate() {
-        let best = state.backed[s];
+    for (s, row) in choice.iter_mut().enumerate() {
+        let best = backed[s];
         if best - q[*row as usize] > threshold {
             *row = (rows[s]..rows[s + 1]).find(|&row| q[row as usize] == best).unwrap_or(*row);
             any = true;
