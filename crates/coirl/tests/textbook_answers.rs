@@ -82,6 +82,22 @@ fn a_hint_far_beyond_the_values() {
     }
 }
 
+/// The best policy earns exactly nothing, though another would lose: from a hint within what the rewards allow, its evaluation ends.
+#[test]
+fn a_best_policy_that_earns_nothing() {
+    let rows = vec![vec![(vec![(0, 0.05), (1, 0.95)], 0.0), (vec![(0, 1.0)], -0.1)], vec![(vec![(0, 1.0)], 0.0)]];
+    let model = model(&rows, Criterion::discounted(0.5).unwrap()).unwrap();
+    let mdp = model.shared_mdp().unwrap();
+    let reward = mdp.reward(&[1.0]).unwrap();
+    for method in METHODS {
+        for hint in [[0.2, -0.1], [73.0, -32.0], [1e-9, 1e-12]] {
+            let plan = Planner::exact(method).plan_from(&mdp, &reward, Start::Values(&hint)).unwrap();
+            assert_eq!(plan.values, [0.0, 0.0], "{method:?} from {hint:?}");
+            assert_eq!(actions(&plan.policy), [0, 0]);
+        }
+    }
+}
+
 /// Puterman (1994), example 3.1.1: two states, the first with two actions, at discount 0.95.
 #[test]
 fn putermans_two_states() {

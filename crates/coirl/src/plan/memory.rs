@@ -13,7 +13,7 @@ use crate::plan::kernels::linear::sup_norm;
 use crate::plan::kernels::sweep::improve;
 use crate::plan::policy::{Policy, pairs_of};
 use crate::plan::problem::Problem;
-use crate::plan::solve::exact::{GAIN_TOLERANCE, lowest_of_ties};
+use crate::plan::solve::exact::{GAIN_TOLERANCE, TIE_TOLERANCE, lowest_of_ties};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, RwLock};
 
@@ -74,7 +74,7 @@ impl PolicyMemory {
         improve(problem.numbers(), &values, &mut backed, &mut buffers.q);
         let threshold = GAIN_TOLERANCE * sup_norm(&values);
         let optimal = backed.iter().zip(&values).all(|(best, own)| best - own <= threshold);
-        let chosen = optimal.then(|| lowest_of_ties(&problem, &buffers.q));
+        let chosen = optimal.then(|| lowest_of_ties(&problem, &buffers.q, TIE_TOLERANCE));
         // Ties may be broken differently for other weights.
         let found = chosen.and_then(|chosen| match *chosen == *entry.chosen {
             true => Some(entry),

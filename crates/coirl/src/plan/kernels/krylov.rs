@@ -23,6 +23,8 @@ pub(in crate::plan) struct Vectors {
     /// p and s after the preconditioner.
     near_p: Vec<f64>,
     near_s: Vec<f64>,
+    /// Where the iteration began.
+    first: Vec<f64>,
 }
 
 impl Vectors {
@@ -34,7 +36,8 @@ impl Vectors {
     }
 }
 
-/// BiCGSTAB until `goal(residual, first residual, x)` holds, the products run out, progress is too slow or the recurrence breaks down.
+/// BiCGSTAB until `goal(residual, first residual, x)` holds, the products run out, progress is too slow or the recurrence breaks down;
+/// never to a larger residual than at the start.
 #[allow(clippy::too_many_arguments)] // the pieces of one iteration
 pub(in crate::plan) fn bicgstab(
     matrix: &PolicyMatrix,
@@ -47,6 +50,8 @@ pub(in crate::plan) fn bicgstab(
     w: &mut Vectors,
 ) -> Solved {
     let first = residual(matrix, side, b, x, &mut w.r);
+    w.first.clear();
+    w.first.extend_from_slice(x);
     let mut products = 1;
     w.r0.copy_from_slice(&w.r);
     w.p.copy_from_slice(&w.r);
@@ -95,10 +100,12 @@ pub(in crate::plan) fn bicgstab(
             w.p[i] = w.r[i] + beta * (w.p[i] - omega * w.v[i]);
         }
     }
-    if x.iter().any(|xi| !xi.is_finite()) {
-        x.iter_mut().for_each(|xi| *xi = 0.0);
+    let mut size = residual(matrix, side, b, x, &mut w.r);
+    if !(size <= first) {
+        // The recurrence led away, perhaps so far that no later step could come back.
+        x.copy_from_slice(&w.first);
+        size = residual(matrix, side, b, x, &mut w.r);
     }
-    let size = residual(matrix, side, b, x, &mut w.r);
     Solved { residual: size, products: products + 1, converged: goal(size, first, x) }
 }
 

@@ -88,6 +88,11 @@ pub(in crate::plan) fn policy_values_where(
     v: &mut Vec<f64>,
     scratch: &mut Scratch,
 ) -> Solved {
+    if matrix.reward.iter().all(|&r| r == 0.0) {
+        // Beside values of zero no residual is small, so that no iteration would end.
+        v.fill(0.0);
+        return Solved { residual: 0.0, products: 0, converged: true };
+    }
     let mut products = 0;
     if mixing == Mixing::Unknown {
         let solved = sweep_values(matrix, v);

@@ -15,7 +15,7 @@ use crate::plan::kernels::sweep::{Change, PolicyMatrix, greedy, improve};
 use crate::plan::planner::{Accuracy, EXACT_START, LARGEST_HINT, Plan, Planner, Start, first_best_pairs};
 use crate::plan::policy::Policy;
 use crate::plan::problem::Problem;
-use crate::plan::solve::exact::lowest_of_ties;
+use crate::plan::solve::exact::{TIE_TOLERANCE, lowest_of_ties};
 use crate::plan::solve::iterate::{Progress, residual};
 
 /// Share of a backup that a damped step takes; below one, periodic chains converge too.
@@ -92,7 +92,7 @@ pub(in crate::plan) fn plan(planner: &Planner, mdp: &Mdp<'_>, reward: &Reward, s
             break;
         }
     }
-    let mut chosen = lowest_of_ties(&problem, &q);
+    let mut chosen = lowest_of_ties(&problem, &q, TIE_TOLERANCE);
     match evaluate(mdp, reward, &Policy::from_pairs(mdp.pairs(), &chosen)) {
         Ok(tied) => evaluated = tied,
         // Ties may join actions into a policy that falls apart; then the policy found first stands.

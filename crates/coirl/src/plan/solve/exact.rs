@@ -14,6 +14,9 @@ use crate::plan::solve::slow::improve_policy;
 
 /// Actions whose Q-values differ by no more than this share of the largest |Q| count as equal.
 pub(crate) const TIE_TOLERANCE: f64 = 1e-9;
+/// What one step of a policy that takes the lowest of equal actions may give away, by its own values and as a share of the largest; ties
+/// that add up to more are broken by rounding alone.
+const MAX_TIE_GAP: f64 = 2.0 * TIE_TOLERANCE;
 /// Gains below this share of the largest |V| are rounding.
 pub(in crate::plan) const GAIN_TOLERANCE: f64 = 1e-12;
 
@@ -69,19 +72,33 @@ fn finish(
             sweeps += improve_policy(problem, predecessors, &mut values, &mut backed, q, &mut choice);
         }
     };
-    let chosen = lowest_of_ties(problem, q);
-    let reward = |s: usize| problem.reward.of_pair(s, chosen[s] as usize);
-    let rows = problem.rows_of(&chosen);
-    if rows != choice || (0..rows.len()).any(|s| reward(s) != matrix.reward[s]) {
-        matrix.gather_rows(problem.kernel, problem.gamma, &rows, reward);
-        sweeps += evaluated(policy_values_where(mixing, matrix, &mut values, scratch))?;
-        backup = improve(numbers, &values, &mut backed, q);
+    let (mut chosen, mut own, mut greedy_gap) = (Vec::new(), backup, 0.0);
+    for (attempt, ties) in [TIE_TOLERANCE, GAIN_TOLERANCE].into_iter().enumerate() {
+        if attempt > 0 {
+            // Back to the best policy, whose Q-values decide once more.
+            matrix.gather(problem, &choice);
+            sweeps += evaluated(policy_values_where(mixing, matrix, &mut values, scratch))?;
+            backup = improve(numbers, &values, &mut backed, q);
+            sweeps += 1;
+        }
+        chosen = lowest_of_ties(problem, q, ties);
+        let reward = |s: usize| problem.reward.of_pair(s, chosen[s] as usize);
+        let rows = problem.rows_of(&chosen);
+        if rows != choice || (0..rows.len()).any(|s| reward(s) != matrix.reward[s]) {
+            matrix.gather_rows(problem.kernel, problem.gamma, &rows, reward);
+            sweeps += evaluated(policy_values_where(mixing, matrix, &mut values, scratch))?;
+            backup = improve(numbers, &values, &mut backed, q);
+            sweeps += 1;
+        }
+        let mut swept = vec![0.0; values.len()];
+        own = matrix.sweep(&values, &mut swept);
         sweeps += 1;
+        greedy_gap = backed.iter().zip(&swept).fold(0.0, |gap: f64, (best, own)| gap.max(best - own));
+        // Where the discount is next to one, what ties give away adds up over the steps; then only rounding counts as a tie.
+        if greedy_gap <= MAX_TIE_GAP * sup_norm(&values) {
+            break;
+        }
     }
-    let mut swept = vec![0.0; values.len()];
-    let own = matrix.sweep(&values, &mut swept);
-    sweeps += 1;
-    let greedy_gap = backed.iter().zip(&swept).fold(0.0, |gap: f64, (best, own)| gap.max(best - own));
     let rounding = backup_rounding(problem, &values);
     Ok(Plan {
         policy: Policy::from_pairs(problem.pairs(), &chosen),
@@ -102,8 +119,8 @@ fn evaluated(solved: crate::plan::kernels::linear::Solved) -> Result<usize> {
     if solved.converged { Ok(solved.products) } else { Err(Error::EvaluationStalled { residual: solved.residual }) }
 }
 
-/// In each state the lowest action whose Q-value ties with the best, from the q of every row.
-pub(in crate::plan) fn lowest_of_ties(problem: &Problem<'_>, q: &[f64]) -> Vec<u32> {
+/// In each state the lowest action whose Q-value ties with the best, from the q of every row; `ties` is a share of the largest |Q|.
+pub(in crate::plan) fn lowest_of_ties(problem: &Problem<'_>, q: &[f64], ties: f64) -> Vec<u32> {
     let pairs = problem.pairs();
     // A row's q was made with the best reward among its pairs.
     let of_pair = |s: usize, pair: usize| {
@@ -113,7 +130,7 @@ pub(in crate::plan) fn lowest_of_ties(problem: &Problem<'_>, q: &[f64]) -> Vec<u
     let each = |s: usize| pairs.of_state(s).map(move |pair| of_pair(s, pair));
     let largest =
         (0..pairs.n_states()).flat_map(each).fold(0.0, |most: f64, x| if x.abs() > most { x.abs() } else { most });
-    let tolerance = TIE_TOLERANCE * largest;
+    let tolerance = ties * largest;
     (0..pairs.n_states())
         .map(|s| {
             let best = each(s).fold(f64::NEG_INFINITY, f64::max);
