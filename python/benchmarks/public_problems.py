@@ -452,9 +452,7 @@ def gymnasium_tasks(options: argparse.Namespace) -> list[str]:
         "|---|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
 
-    def add(
-        task: Task, what: str, values: list[float], signs: list[float], needed: list[float], seconds: float | None
-    ) -> None:
+    def add(task: Task, what: str, values: list[float], signs: list[float], needed: list[float], seconds: float | None) -> None:
         numbers = [np.mean(values), min(values)]
         for shares in (signs, needed):
             numbers += [np.nanmean(shares), np.nanmin(shares)] if shares else [None, None]
