@@ -339,6 +339,11 @@ def _owners(name: str, column: Any) -> tuple[Any, Integers]:
 
 
 def _columns(frame: Any, names: list[str]) -> dict[str, Any]:
+    for name in names:
+        try:
+            hash(name)
+        except (TypeError, ValueError):  # a memoryview has a hash, unless it can be written to
+            raise TypeError(f"the name of a column is {name!r}; expected a string") from None
     wanted = list(dict.fromkeys(names))
     if hasattr(frame, "__arrow_c_stream__"):
         try:

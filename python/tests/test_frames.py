@@ -340,6 +340,12 @@ def test_states_and_actions_are_counted_from_zero(kind: str, column: str, monkey
         assert raised.value.row == 4
 
 
+@pytest.mark.parametrize("name", [memoryview(bytearray(3)), ["action"]])
+def test_a_name_of_a_column_that_cannot_be_looked_up_is_refused(name: Any) -> None:
+    with pytest.raises(TypeError, match="the name of a column is .*; expected a string"):
+        Demonstrations.from_frame(TABLE, **{**NAMES, "action": name})
+
+
 def test_other_columns_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     for kind in ("dictionary", "pandas", "pandas without PyArrow", "Polars"):
         frame = made(kind, TABLE, monkeypatch)
