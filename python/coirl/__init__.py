@@ -6,7 +6,7 @@
 >>> contexts = model.sample_contexts(20, seed=1)
 >>> seen = model.plan_many(contexts @ truth).feature_expectations
 >>> learner = coirl.Choice().fit(model, coirl.Demonstrations.from_arrays(contexts, seen))
->>> policy = learner.predict([0.2, 0.5, 0.3])  # for a context that nobody has seen
+>>> policy = learner.predict([0.2, 0.5, 0.3])  # for a context that is not in the data
 >>> round(learner.examine(truth, model.sample_contexts(80, seed=2))["relative_value"], 2) > 0.9
 True
 """

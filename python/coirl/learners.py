@@ -213,7 +213,7 @@ class Learner:
         truth
             ``(mapping, contexts)``: a known mapping and test contexts to score every record against.
         expert
-            Whoever is asked by the interactive methods: a :class:`~coirl.SimulatedExpert`, or a callable
+            The expert that interactive methods ask: a :class:`~coirl.SimulatedExpert`, or a callable
             ``expert(query, context, feature_expectations)`` that returns ``None`` where the agent does well enough, and otherwise the
             feature expectations of how it is done.
         callback

@@ -138,7 +138,7 @@ class ContextualMDP:
     admissible
         Which actions can be taken ``[S, A]``; all by default.
     known
-        Which actions people are known to take ``[S, A]``; whoever acts without planning keeps to them.
+        Which actions people are known to take ``[S, A]``; agents that act without planning keep to them.
     context_space
         ``"simplex"``, ``("simplex", d)``, ``(lower, upper)`` for a box, or ``None`` for any vector. A mixture has its simplex.
     n_actions

@@ -97,7 +97,7 @@ def evaluate(
     patients
         Whose each episode is; intervals resample patients. Each its own by default.
     behaviour
-        Known probabilities ``[steps, A]`` of those who were recorded; estimated where nothing is said, by state, or with ``covariates``
+        Known probabilities ``[steps, A]`` of those who were recorded; estimated by default, by state, or with ``covariates``
         ``[steps, m]`` and ``neighbours`` among the nearest steps.
     softness
         Share of the behaviour that is mixed into every policy; without it most episodes have no weight.

@@ -1,4 +1,4 @@
-"""Learn from twenty demonstrations what drivers want, and drive for eighty passengers whom nobody has seen."""
+"""Learn from twenty demonstrations what drivers want, and drive for eighty new passengers."""
 
 import coirl
 

@@ -25,7 +25,7 @@ pub struct Check {
     pub measure: String,
     /// Of which method.
     pub method: String,
-    /// At which x; at the end where nothing is said.
+    /// At which x; by default at the end.
     #[serde(default)]
     pub at: Option<f64>,
     /// What is expected.

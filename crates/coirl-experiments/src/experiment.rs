@@ -70,7 +70,7 @@ pub struct Entrant {
     /// use the default estimator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimator: Option<Estimator>,
-    /// Steps; where nothing is said, as many as the method usually takes.
+    /// Steps; by default as many as the method usually takes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steps: Option<u64>,
     /// Passes over the demonstrations, one step for each.
@@ -116,9 +116,9 @@ impl Entrant {
 pub struct Picture {
     /// Which measure.
     pub measure: String,
-    /// What the axes are called.
+    /// What the horizontal axis is called.
     pub x: String,
-    /// The same for the other.
+    /// What the vertical axis is called.
     pub y: String,
     /// How y is drawn.
     #[serde(default)]
@@ -126,7 +126,7 @@ pub struct Picture {
     /// Whether x is drawn by its logarithm.
     #[serde(default)]
     pub log_x: bool,
-    /// The part of y to be drawn; all of it where nothing is said.
+    /// The part of y to be drawn; all of it by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub range: Option<(f64, f64)>,
 }

@@ -48,7 +48,7 @@ pub enum Seen {
 pub struct Subject {
     /// The context.
     pub context: Context,
-    /// Where it begins; where the model begins if nothing is said.
+    /// Where it begins; by default, where the model begins.
     pub start: Option<StateId>,
 }
 
@@ -96,7 +96,7 @@ impl World {
         Ok(Self { place, model, truth })
     }
 
-    /// The same with experts who want something else.
+    /// This world with experts who want something else.
     pub fn with_truth(self, truth: LinearMapping) -> Result<Self> {
         for (what, expected, found) in [
             ("features of the truth", self.model.n_features(), truth.n_features()),
@@ -122,7 +122,7 @@ impl World {
         }
     }
 
-    /// The same for experts who can be asked: those with a linear mapping.
+    /// What experts who can be asked want: a linear mapping.
     pub fn linear_truth(&self) -> Result<&LinearMapping> {
         match &self.truth {
             Truth::Linear(mapping) => Ok(mapping),

@@ -10,7 +10,7 @@ pub(crate) fn numbers<'a, T: Element>(array: &'a PyReadonlyArray1<'_, T>) -> PyR
     array.as_slice().map_err(|_| PyTypeError::new_err("expected a contiguous array"))
 }
 
-/// The same of a matrix, row by row.
+/// The numbers of a contiguous matrix, row by row.
 pub(crate) fn rows<'a, T: Element>(array: &'a PyReadonlyArray2<'_, T>) -> PyResult<&'a [T]> {
     array.as_slice().map_err(|_| PyTypeError::new_err("expected a contiguous array"))
 }

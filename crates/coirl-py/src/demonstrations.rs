@@ -25,7 +25,7 @@ pub(crate) struct GivenDemonstrations<'py> {
     starts: Option<PyReadonlyArray1<'py, i64>>,
 }
 
-/// The same as plain numbers.
+/// Demonstrations from Python as plain numbers.
 pub(crate) struct RawDemonstrations {
     contexts: Vec<Vec<f64>>,
     expectations: Option<Vec<Vec<f64>>>,

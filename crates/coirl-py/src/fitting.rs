@@ -18,7 +18,7 @@ use pyo3::prelude::*;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// The complete settings of what is given, as they are saved: defaults where nothing is said.
+/// The resolved settings, as they are saved: what was given, and defaults for the rest.
 #[pyfunction]
 pub(crate) fn default_settings(py: Python<'_>, settings: &str) -> PyResult<String> {
     to_json(&from_json::<Settings>(py, "settings", settings)?)

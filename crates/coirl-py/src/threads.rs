@@ -83,7 +83,7 @@ pub(crate) fn on_threads<T: Send + 'static>(
     on_threads_until(py, &Stop::default(), work)
 }
 
-/// The same for work that looks at `stop` from time to time, so that what was dropped does not go on for long.
+/// Runs work that looks at `stop` from time to time, so that what was dropped does not go on for long.
 pub(crate) fn on_threads_until<T: Send + 'static>(
     py: Python<'_>,
     stop: &Stop,
@@ -102,7 +102,7 @@ pub(crate) fn on_threads_until<T: Send + 'static>(
     }
 }
 
-/// The same for work whose part is worth keeping: at the first signal it is asked to stop, and its result comes with the error that the signal
+/// Runs work whose part is worth keeping: at the first signal it is asked to stop, and its result comes with the error that the signal
 /// raised; a second one drops it.
 pub(crate) fn stoppable<T: Send + 'static>(
     py: Python<'_>,

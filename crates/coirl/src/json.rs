@@ -12,7 +12,7 @@ pub(crate) fn unbounded<'de, D: Deserializer<'de>>(input: D) -> Result<f64, D::E
     Ok(Option::deserialize(input)?.unwrap_or(f64::INFINITY))
 }
 
-/// The same for a bound that may be missing altogether.
+/// Reads a bound that may be null (none) or missing altogether.
 pub(crate) fn unbounded_where_present<'de, D: Deserializer<'de>>(input: D) -> Result<Option<f64>, D::Error> {
     unbounded(input).map(Some)
 }

@@ -1,4 +1,4 @@
-//! What the learners are for, on the driving domain: the share of the expert's value in contexts nobody has seen, as a mean
+//! What the learners are for, on the driving domain: the share of the expert's value in held-out contexts, as a mean
 //! over twenty seeds.
 #![allow(clippy::unwrap_used)] // a failed unwrap is a failed test
 

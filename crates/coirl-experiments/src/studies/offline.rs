@@ -1,4 +1,4 @@
-//! Everything is learned from one demonstration in each of so many contexts, and judged in contexts that nobody has seen, in those that were
+//! Everything is learned from one demonstration in each of so many contexts, and judged in held-out contexts, in those that were
 //! learned from, and where it is asked for by generalised policy improvement instead of planning.
 
 use super::{Run, score_curves};

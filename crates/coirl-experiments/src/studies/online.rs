@@ -1,4 +1,4 @@
-//! Contexts come one by one, each with its demonstration; the agent is examined on the way in contexts that nobody has seen.
+//! Contexts come one by one, each with its demonstration; the agent is examined on the way in held-out contexts.
 
 use super::{Run, Told, score_curves};
 use crate::curves::Curve;

@@ -18,7 +18,7 @@ pub struct Patients {
     pub stays: usize,
     /// What clinicians want.
     pub clinician: Clinician,
-    /// States of the model; where nothing is said, as many as the table supports.
+    /// States of the model; by default as many as the table supports.
     #[serde(default)]
     pub states: Option<usize>,
     /// The preset that the model is built by: one for the table of the AI Clinician, which is the one that is written.

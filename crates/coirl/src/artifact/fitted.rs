@@ -87,7 +87,7 @@ pub(super) fn open(path: &Path) -> Result<TensorFile> {
     TensorFile::open(path, file, size)
 }
 
-/// Whoever prints a mapping looks names up by its rows and columns.
+/// Printing code looks names up by the rows and columns of the mapping.
 fn check_names(header: &Header<'_>) -> Result<(), String> {
     let (dimension, n_features) = header.agent.shape();
     let lists = [("feature", &header.names.features, n_features), ("context", &header.names.contexts, dimension)];

@@ -132,7 +132,7 @@ enum KernelForm {
     DenseSeveral,
     /// `indptr`, `indices`, `data`.
     Compressed,
-    /// The same with `_0`, `_1`, … appended.
+    /// `indptr_0`, `indices_0`, `data_0`, `indptr_1`, …: one compressed kernel each.
     CompressedSeveral { n_kernels: usize },
 }
 

@@ -203,7 +203,7 @@ impl Apprentice {
         x <= self.rounding()
     }
 
-    /// The mixture as an agent; before the first policy, whoever plans for the first reward.
+    /// The mixture as an agent; before the first policy, an agent that plans for the first reward.
     pub(super) fn agent(&self, problem: &Problem<'_>) -> Result<Agent> {
         let mapping = |reward: &Vec<f64>| problem.linear(reward);
         let drawn: Vec<(f64, &Vec<f64>)> =

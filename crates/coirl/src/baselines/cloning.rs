@@ -4,7 +4,7 @@
 //! minimise  −mean over demonstrated actions of  log π_c(a | s)  +  λ/2 ‖θ‖²,    π_c(a | s) ∝ exp(θ_a · x(c, s))
 //! ```
 //!
-//! over the known actions of a state (or, unmasked, over all that are admissible). Whoever keeps to the known actions gives any other
+//! over the known actions of a state (or, unmasked, over all that are admissible). An agent that keeps to the known actions gives any other
 //! probability zero whatever θ: a demonstrated action that is not known says nothing about θ, and is left out and counted. Nor does
 //! one in a state with a single choice or without a way out: neither is a decision.
 //!

@@ -99,7 +99,7 @@ impl NeuralCloning {
         }
     }
 
-    /// The same with the network that the paper has for patients.
+    /// The settings of the paper, with the network that it uses for patients.
     pub fn paper_patients() -> Self {
         Self { hidden: Hidden::RealLife, ..Self::paper() }
     }

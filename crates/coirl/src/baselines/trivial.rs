@@ -91,7 +91,7 @@ fn majority(problem: &Problem<'_>, actions: &DemonstratedActions) -> Vec<usize> 
     let most = |s: usize| {
         let own = pairs.of_state(s);
         let seen = of_pair[own.clone()].iter().any(|&count| count > 0.0);
-        // Whoever was seen may have done what nobody else does; where nobody was seen, only what is known comes into question.
+        // A demonstrator may have done what nobody else does; where there was none, only known pairs come into question.
         let count = |pair: usize| match (seen, model.is_known(pair)) {
             (true, _) => of_pair[pair],
             (false, true) => of_action[pairs.action(pair).index()],

@@ -93,7 +93,7 @@ impl KMeans {
         self.fit_with(points, &mut |_| ControlFlow::Continue(()))
     }
 
-    /// As [`KMeans::fit`]; whoever listens can stop it.
+    /// As [`KMeans::fit`], with a callback that can stop it.
     pub fn fit_with(
         &self,
         points: &Points,

@@ -41,7 +41,7 @@ impl Demonstration {
         Ok(Self { context, origin, evidence: Evidence::Trajectories(trajectories) })
     }
 
-    /// The same demonstration, known to start in one state.
+    /// This demonstration, known to start in one state.
     pub fn starting_in(mut self, model: &Cmdp, state: StateId) -> Result<Self> {
         if state.index() >= model.n_states() {
             return Err(Error::shape("start state", format!("below {}", model.n_states()), state.0));

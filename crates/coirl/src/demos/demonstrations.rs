@@ -79,14 +79,14 @@ impl Demonstrations {
         })
     }
 
-    /// The same data for mappings that do not see the context: f is one vector of weights for all, while the dynamics
+    /// These demonstrations for mappings that do not see the context: f is one vector of weights for all, while the dynamics
     /// still follow the context.
     pub fn without_context(mut self) -> Result<Self> {
         self.inputs = Some(vec![ContextSpace::Any.context([1.0])?; self.len()]);
         Ok(self)
     }
 
-    /// The same data for mappings with weights that everybody has: a constant follows what the mapping was given.
+    /// These demonstrations for mappings with weights that everybody has: a constant follows what the mapping was given.
     pub fn with_constant(mut self) -> Result<Self> {
         let longer = |i| ContextSpace::Any.context([self.input(i).values(), &[1.0]].concat());
         self.inputs = Some((0..self.len()).map(longer).collect::<Result<_>>()?);
@@ -116,7 +116,7 @@ impl Demonstrations {
         Ok(selected)
     }
 
-    /// The same actions as demonstrations of their own, path by path; where there are fewer than three paths, in so many stretches of each.
+    /// One demonstration per path; where there are fewer than three paths, in so many stretches of each.
     /// Feature expectations are not kept.
     pub(crate) fn in_pieces(&self, model: &Cmdp, stretches: usize) -> Result<Self> {
         let paths: usize = self.trajectories.iter().map(Vec::len).sum();

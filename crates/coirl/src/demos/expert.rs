@@ -1,4 +1,4 @@
-//! Experts: whoever answers a learner's question about a context.
+//! Experts: what answers a learner's question about a context.
 
 use super::Trajectory;
 use crate::error::{Error, Result, check_length};

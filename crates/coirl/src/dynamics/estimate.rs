@@ -34,7 +34,7 @@ pub struct Learned {
     pub dynamics: Dynamics,
     /// How often each pair was seen, in whatever context.
     pub support: Support,
-    /// The same of each cluster or base kernel; empty for one kernel.
+    /// How often each pair was seen in each cluster or base kernel; empty for one kernel.
     parts: Vec<Support>,
     /// Of the transitions learned from.
     pub log_likelihood: LogLikelihood,

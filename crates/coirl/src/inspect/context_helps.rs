@@ -70,7 +70,7 @@ pub struct ContextHelps {
     pub verdict: Verdict,
     /// Unexplained share of mappings that see the context, on held-out demonstrations.
     pub with_context: f64,
-    /// The same of mappings that do not.
+    /// Unexplained share of mappings that do not see the context, on held-out demonstrations.
     pub without_context: f64,
     /// without − with: positive where the context helps.
     pub difference: f64,

@@ -99,7 +99,7 @@ impl<'a> Contributions<'a> {
         Ok(Self { weights: Terms { n_features: k, values }, ..whole })
     }
 
-    /// The same for any mapping, with the fields of the context together: terms have one row.
+    /// Contributions under any mapping, with the fields of the context together: terms have one row.
     pub fn undivided(model: &'a Cmdp, mapping: &dyn RewardMapping, context: &Context) -> Result<Self> {
         let mdp = model.mdp(context)?;
         let values = mapping.weights(context)?;

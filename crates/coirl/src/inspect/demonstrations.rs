@@ -138,9 +138,9 @@ pub enum Finding {
         /// Of an estimate; none where the expectations were given.
         standard_error: Option<f64>,
     },
-    /// The same context, start and evidence as an earlier demonstration.
+    /// A demonstration with the context, start and evidence of an earlier one.
     Duplicate { first: usize, second: usize },
-    /// The same context as an earlier demonstration and another behaviour: in a state, or in the feature expectations.
+    /// A demonstration with the context of an earlier one and another behaviour: in a state, or in the feature expectations.
     Contradiction { first: usize, second: usize, state: Option<StateId> },
     /// One demonstration takes different actions in the same state: by choice among equals, by lapses, or for a reason that the model
     /// does not have.

@@ -129,7 +129,7 @@ pub struct Entry {
     pub fitted: f64,
     /// Least and greatest W_ij of the set, or further out where `converged` is false.
     pub interval: Interval,
-    /// The same without any demonstration.
+    /// Least and greatest W_ij of the set without any demonstration.
     pub allowed: Interval,
     /// Whether the interval is as narrow as the set.
     pub converged: bool,

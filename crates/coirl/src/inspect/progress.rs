@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use std::ops::ControlFlow;
 
-/// Told after every part of the work; whoever listens can stop it.
+/// Called after every part of the work; the callback can stop it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
     /// Parts done.
@@ -12,7 +12,7 @@ pub struct Progress {
     pub total: usize,
 }
 
-/// Whoever is told.
+/// The callback.
 pub(super) type Listener<'l> = &'l mut dyn FnMut(Progress) -> ControlFlow<()>;
 
 /// Tells, and stops where that is asked for.

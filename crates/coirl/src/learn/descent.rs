@@ -79,7 +79,7 @@ pub enum Averaging {
     Best,
 }
 
-/// A method that is descent over a mapping, an objective and a step rule. Whoever implements it is a [`Learner`].
+/// A method that is descent over a mapping, an objective and a step rule. Every type that implements it is a [`Learner`].
 pub trait Descent: Sync {
     /// What is learned.
     type Mapping: ParametricMapping + Into<Agent>;

@@ -121,7 +121,7 @@ pub enum Status {
 pub struct RunCertificate {
     /// Loss(W)/‖W‖₂ of the returned mapping on all demonstrations.
     pub loss: Option<f64>,
-    /// The same of the last iterate, where the mapping is an average.
+    /// Loss(W)/‖W‖₂ of the last iterate on all demonstrations, where the mapping is an average.
     pub last_iterate_loss: Option<f64>,
     /// Loss(W) of the returned mapping as it stands, to be compared with `bound`.
     pub unnormalised_loss: Option<f64>,

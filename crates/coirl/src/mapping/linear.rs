@@ -77,7 +77,7 @@ impl LinearMapping {
         Network::new(architecture, standard, parameters, Vec::new()).map(Some)
     }
 
-    /// The same mapping of contexts that a one follows: its intercept is its last row.
+    /// This mapping for contexts followed by a constant one: its intercept becomes its last row.
     pub fn with_intercept_as_row(&self) -> Result<Self> {
         let mut values = self.all_weights();
         values.resize(self.values.len() + self.n_features, 0.0);

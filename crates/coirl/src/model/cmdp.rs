@@ -64,8 +64,8 @@ impl Cmdp {
         Ok(model)
     }
 
-    /// The same model with other dynamics over the same pairs, as learned ones are. Features, start, criterion, contexts,
-    /// names and known pairs stay; a mixture needs contexts on the simplex, and declares them where nothing was declared.
+    /// This model with other dynamics over its pairs, for instance learned ones. Features, start, criterion, contexts,
+    /// names and known pairs stay; a mixture needs contexts on the simplex, and declares them if the model had no context space.
     pub fn with_dynamics(mut self, dynamics: Dynamics) -> Result<Self> {
         if dynamics.pairs() != self.pairs() {
             let reason = "its states, actions or admissible pairs differ from those of the model".into();
@@ -80,7 +80,7 @@ impl Cmdp {
         self.with_context_space(space)
     }
 
-    /// The same model with another start distribution.
+    /// This model with another start distribution.
     pub fn with_initial(mut self, initial: Vec<f64>) -> Result<Self> {
         check_initial(self.pairs(), &initial)?;
         self.initial = initial;
@@ -121,7 +121,7 @@ impl Cmdp {
         Self { dynamics, features, initial, criterion: self.criterion, context_space, names, known }
     }
 
-    /// The same model under another optimality criterion.
+    /// This model under another optimality criterion.
     pub fn with_criterion(mut self, criterion: Criterion) -> Result<Self> {
         self.check_criterion(criterion)?;
         self.criterion = criterion;
@@ -276,7 +276,7 @@ impl<'a> Mdp<'a> {
         self.features.reward(weights)
     }
 
-    /// The same process started in one state.
+    /// This process, started in one state.
     pub fn starting_in(mut self, state: StateId) -> Result<Self> {
         if state.index() >= self.n_states() {
             return Err(Error::shape("start state", format!("below {}", self.n_states()), state.0));
@@ -293,14 +293,14 @@ impl<'a> Mdp<'a> {
         self.pairs().of_state(state.index()).all(|pair| self.kernel.successors(pair).all(stays))
     }
 
-    /// The same process from a start whose weights may be negative: for sums over starts that are solved at once.
+    /// This process from a start whose weights may be negative, for sums over starts that are solved at once.
     pub(crate) fn with_signed_start(mut self, start: &[f64]) -> Self {
         debug_assert_eq!(start.len(), self.n_states());
         self.initial = Cow::Owned(start.to_vec());
         self
     }
 
-    /// The same process with another start distribution.
+    /// This process with another start distribution.
     pub fn with_initial(mut self, initial: Vec<f64>) -> Result<Self> {
         check_initial(self.kernel.pairs(), &initial)?;
         self.initial = Cow::Owned(initial);

@@ -100,7 +100,7 @@ impl Kernel {
         Self::try_from_fn(n_states, n_actions, |state, action| Ok::<_, Error>(transition(state, action)))
     }
 
-    /// The same from a function that can fail. Of several failures, that of the lowest state and action is returned, as
+    /// A kernel from a function of state and action that can fail. Of several failures, that of the lowest state and action is returned, as
     /// [`Error::PairFunction`].
     ///
     /// ```

@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 /// How far from one a row of probabilities may sum; what is off is divided out.
 pub(crate) const ROW_SUM_TOLERANCE: f64 = 1e-9;
-/// The same for data kept in single precision.
+/// How far from one a row of probabilities that were stored in single precision may sum.
 pub(crate) const SINGLE_PRECISION_ROW_SUM_TOLERANCE: f64 = 1e-5;
 /// Sums closer to one than this per entry are rounding, and the row is kept bit for bit. What certificates allow for the rounding of a
 /// backup covers as much and no more.

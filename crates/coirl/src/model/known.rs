@@ -1,7 +1,7 @@
 //! Which pairs are *known*: what follows them was observed, and people take them. The others are admissible, but nobody takes them;
 //! a model may let them lead to an absorbing state that stands for whatever happens then.
 //!
-//! Planners look at every admissible pair: their rewards keep them away from what is not known. Whoever acts without planning,
+//! Planners look at every admissible pair: their rewards keep them away from what is not known. An agent that acts without planning,
 //! at random above all, keeps to the known pairs.
 
 use super::cmdp::Cmdp;

@@ -55,7 +55,7 @@ impl Layer {
         Self { width, batch_normalisation: false, leaky: true }
     }
 
-    /// The same with batch normalisation before it.
+    /// A layer of leaky units with batch normalisation before it.
     pub fn normalised(width: usize) -> Self {
         Self { batch_normalisation: true, ..Self::leaky(width) }
     }

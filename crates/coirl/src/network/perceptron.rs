@@ -78,7 +78,7 @@ impl Network {
         Self::new(architecture, standard, parameters, statistics)
     }
 
-    /// The same with outputs near one, whatever the input.
+    /// This network with outputs near one, whatever the input.
     pub(crate) fn near_ones(mut self) -> Self {
         if let Some(output) = self.places().pop() {
             let parameters = self.parameters_mut();

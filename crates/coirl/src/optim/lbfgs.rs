@@ -61,7 +61,7 @@ impl Lbfgs {
         self.moves.len() == self.changes.len() && all.into_iter().all(|list| list.len() == n)
     }
 
-    /// The same run in other coordinates, given how points and gradients are turned into them; both must be linear.
+    /// This run in other coordinates, given how points and gradients are turned into them; both must be linear.
     #[must_use]
     pub fn turned(&self, point: impl Fn(&[f64]) -> Vec<f64>, gradient: impl Fn(&[f64]) -> Vec<f64>) -> Self {
         Self {

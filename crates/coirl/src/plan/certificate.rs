@@ -38,7 +38,7 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    /// The same, with bounds that arithmetic could not keep up with as what they are: none.
+    /// This certificate, with bounds that overflowed stated as what they are: none.
     pub(crate) fn sound(self) -> Self {
         let known = |bound: f64| if bound.is_nan() { f64::INFINITY } else { bound };
         Self {
@@ -55,7 +55,7 @@ pub(crate) fn backup_rounding(problem: &Problem<'_>, values: &[f64]) -> f64 {
     rounding(problem.max_row_entries(), crate::plan::kernels::linear::sup_norm(values) + problem.reward.max_abs())
 }
 
-/// The same of numbers of this size, where rows have at most this many entries.
+/// How far rounding can move a backup of numbers of this size, in rows of at most `max_row` entries.
 pub(crate) fn rounding(max_row: usize, size: f64) -> f64 {
     let operations = (max_row + 4) as f64;
     // Subnormal numbers are no nearer to each other than this, however small they are.

@@ -14,9 +14,9 @@ pub(super) struct Marks {
     pub(super) value: f64,
     /// The expert's action, over all states.
     pub(super) same: f64,
-    /// The same over the states with a choice.
+    /// The expert's action, over the states with a choice.
     pub(super) same_by_choice: f64,
-    /// The same weighted by the expert's visits to these.
+    /// The expert's action, over the states with a choice, weighted by the expert's visits.
     pub(super) same_on_the_way: f64,
     /// An action as good as the expert's, over all states.
     pub(super) good: f64,

@@ -107,7 +107,7 @@ impl<'a> Examination<'a> {
         }
     }
 
-    /// The same for an agent that plans in a model of its own, as it learned it, and acts in this one. Its plans are not
+    /// The score of an agent that plans in a model of its own, as it learned it, and acts in this one. Its plans are not
     /// optimal here even for its own reward, so there is no held-out loss.
     pub fn score_planned_in(&self, own: &Cmdp, agent: &Agent) -> Result<Score> {
         if own.pairs() != self.model.pairs() {
@@ -125,7 +125,7 @@ impl<'a> Examination<'a> {
         Ok(self.scored(self.compared(&behaviours)?.0, None))
     }
 
-    /// The same for policies: one per test context, or one for all.
+    /// The score of policies: one per test context, or one for all.
     pub fn score_policies(&self, policies: &[Policy]) -> Result<Score> {
         let n = self.contexts.len();
         if policies.len() != 1 && policies.len() != n {

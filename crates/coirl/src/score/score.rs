@@ -19,11 +19,11 @@ pub struct Score {
     /// Share of all states in which agent and expert take the same action.
     #[serde(deserialize_with = "not_a_number")]
     pub accuracy: f64,
-    /// The same among the states with a choice: [`crate::model::Cmdp::states_with_a_choice`].
+    /// Share of the states with a choice ([`crate::model::Cmdp::states_with_a_choice`]) in which agent and expert take the same action.
     #[serde(default = "missing", deserialize_with = "not_a_number")]
     pub choice_accuracy: f64,
-    /// The same weighted by how often the expert is in these states (discounted): the probability that the agent does what the
-    /// expert does along the expert's way.
+    /// Probability that the agent does what the expert does along the expert's way: states with a choice, weighted by how often
+    /// the expert is in them (discounted).
     #[serde(default = "missing", deserialize_with = "not_a_number")]
     pub visited_accuracy: f64,
     /// Share of all states in which the agent's action is optimal, ties included.

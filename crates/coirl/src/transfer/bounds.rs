@@ -32,7 +32,7 @@ pub const RELATIVE_TO: &str = "relative to the learned mapping, not to the exper
 pub struct TheoremBound {
     /// No policy is better than the transferred one by more than this, in any state.
     pub bound: f64,
-    /// The same with the 1/γ that the paper prints for mixtures; infinite where that is.
+    /// The bound with the 1/γ that the paper prints for mixtures; infinite where that is.
     pub printed: f64,
     /// δ.
     pub distance: f64,

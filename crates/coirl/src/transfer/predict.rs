@@ -357,7 +357,7 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    /// The same, and remembers what had to be planned.
+    /// The prediction for a context; what had to be planned is remembered for the next ones.
     pub fn predict_and_learn(&mut self, context: &Context, wanted: Option<f64>) -> Result<Prediction> {
         let prediction = self.predict(context, wanted)?;
         if let How::Planned { .. } = prediction.how {

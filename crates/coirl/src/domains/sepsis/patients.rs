@@ -48,7 +48,7 @@ pub struct Patient {
     /// The fields in their own units: gender (1 is female), age in years, Elixhauser score, re-admission, weight in kg, coma
     /// scale, mechanical ventilation.
     pub fields: [f64; 7],
-    /// The same as a point on the simplex.
+    /// The fields as a point on the simplex.
     pub context: Context,
     /// The cluster in which the stay begins.
     pub start: StateId,

@@ -19,7 +19,7 @@ const LEAST: i32 = -6;
 const LARGEST: i32 = 2;
 /// The first and the least where feature expectations are exact: with a weaker one rewards bend towards how experts break their ties.
 const EXACT: i32 = -3;
-/// The same where nothing can be left out.
+/// The power of ten of the penalty where no demonstration can be held out.
 const WITHOUT_FOLDS: i32 = -2;
 /// Steps and gradient at which a fit on a fold ends: 5e-5 per decision could still be gained.
 const STEPS: usize = 12;
@@ -28,7 +28,7 @@ const TOLERANCE: f64 = 1e-2;
 const SURE: f64 = 2.0;
 /// Demonstrations that take part at most: two thirds and one third of them fill blocks of plans.
 pub(super) const MOST_COMPARED: usize = 96;
-/// The same where feature expectations are exact.
+/// Demonstrations that take part at most where feature expectations are exact.
 const MOST_EXACT: usize = 48;
 /// Demonstrations from which on three folds are enough.
 const MANY: usize = 60;

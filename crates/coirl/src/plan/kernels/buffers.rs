@@ -26,7 +26,7 @@ pub(in crate::plan) struct Buffers {
     pub(in crate::plan) ordered: OrderedPolicy,
 }
 
-/// The same in single precision.
+/// What planning in single precision writes to.
 #[derive(Debug, Default)]
 pub(in crate::plan) struct SingleBuffers {
     pub(in crate::plan) candidates: Candidates<f32>,

@@ -253,7 +253,7 @@ pub(crate) struct LaneChoice<const L: usize> {
     pub(crate) values: Vec<Lanes<f64, L>>,
     /// Least and largest (best q − v) of all states; after a look ahead, those of its averages over rows, for which the same bounds hold.
     pub(crate) backup: LaneChange<f64, L>,
-    /// The same of (chosen q − v).
+    /// Least and largest (chosen q − v) of all states.
     pub(crate) own: LaneChange<f64, L>,
     /// max over states of (best q − chosen q).
     pub(crate) gap: [f64; L],

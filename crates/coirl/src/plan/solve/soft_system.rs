@@ -47,7 +47,7 @@ pub(super) struct SoftSystem<'m, const L: usize> {
     pub(super) sweeps: usize,
 }
 
-/// The same matrices in one precision.
+/// The matrices of several soft policies over one kernel, in one precision.
 struct Matrix<'s, T, const L: usize> {
     kernel: &'s Kernel,
     gamma: T,
