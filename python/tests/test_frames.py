@@ -342,7 +342,7 @@ def test_states_and_actions_are_counted_from_zero(kind: str, column: str, monkey
 
 @pytest.mark.parametrize("name", [memoryview(bytearray(3)), ["action"]])
 def test_a_name_of_a_column_that_cannot_be_looked_up_is_refused(name: Any) -> None:
-    with pytest.raises(TypeError, match="the name of a column is .*; expected a string"):
+    with pytest.raises(TypeError, match=r"the name of a column is .*; expected a string"):
         Demonstrations.from_frame(TABLE, **{**NAMES, "action": name})
 
 
