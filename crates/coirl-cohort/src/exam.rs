@@ -6,15 +6,18 @@ use super::model::Ends;
 use super::recorded::{RecordedStay, TestStays, ValidationStays};
 use super::split::draw;
 use super::synthetic::{CarriedBack, Draws, FittedPolicy, Row, Synthetic, Truth};
-use crate::agreement::{Decisions, Grouping, Matching, MatchingSettings, match_actions, visited_state_accuracy};
+use crate::agreement::{
+    Answers, Decisions, Grouping, Matching, MatchingSettings, match_actions, visited_state_accuracy,
+};
 use crate::off_policy::{
     Assessment, AssessmentSettings, Behaviour, BehaviourSettings, Calibration, Episode, FittedQSettings, Record,
     StepPolicy, assess, recorded_outcome,
 };
-use coirl::agent::Agent;
-use coirl::agent::{Confidence, Predictions, policies};
+use crate::rules::{Comparison, Rule, Rules, compare};
+use coirl::agent::{Agent, Confidence, Predictions, policies};
 use coirl::clustering::Points;
 use coirl::domains::sepsis::N_ACTIONS;
+use coirl::learn::{Chooser, Fitted};
 use coirl::model::{ActionId, Cmdp, Context, StateId};
 use coirl::plan::Policy;
 use coirl::resampling::{Estimate, Resampling};
@@ -74,6 +77,28 @@ pub struct AgentAgreement {
     pub published_accuracy: Estimate,
     /// How sure of itself the agent was taken to be for the log-loss, found on validation stays.
     pub confidence: Option<Confidence>,
+    /// How it compares with every rule of the exam, on the same steps.
+    pub comparisons: Vec<Comparison>,
+}
+
+/// Who is examined: an agent, and what it believes where it was fitted as somebody who chooses softly.
+#[derive(Debug, Clone, Copy)]
+pub struct Examined<'a> {
+    agent: &'a Agent,
+    /// Whose probabilities count for the log-loss instead of those that a temperature gives the agent.
+    chooser: Option<Chooser<'a>>,
+}
+
+impl<'a> From<&'a Agent> for Examined<'a> {
+    fn from(agent: &'a Agent) -> Self {
+        Self { agent, chooser: None }
+    }
+}
+
+impl<'a, M> From<&'a Fitted<M>> for Examined<'a> {
+    fn from(fitted: &'a Fitted<M>) -> Self {
+        Self { agent: &fitted.agent, chooser: fitted.chooser() }
+    }
 }
 
 /// What policies would have reached, by their names.
@@ -94,6 +119,7 @@ pub struct Exam<'a> {
     ends: Ends,
     validation: &'a ValidationStays,
     test: &'a TestStays,
+    rules: Vec<(Rule, Answers)>,
 }
 
 /// Visits of some stays, one after the other.
@@ -141,41 +167,70 @@ impl<'a> Exam<'a> {
         if test.stays().iter().all(|stay| stay.trajectory.actions.is_empty()) {
             return Err(Error::shape("test stays with an action", "at least 1", 0));
         }
-        Ok(Self { model, encoder, ends, validation, test })
+        Ok(Self { model, encoder, ends, validation, test, rules: Vec::new() })
+    }
+
+    /// The exam with rules that every agent is compared with.
+    pub fn against(self, rules: &Rules) -> Result<Self> {
+        Ok(Self { rules: rules.answers(self.test.stays())?, ..self })
     }
 
     /// How well an agent's actions match those of the test stays.
-    pub fn agreement(&self, agent: &Agent, settings: &ExamSettings) -> Result<AgentAgreement> {
+    ///
+    /// What it does first is what it would take; what it believes is softer. An agent that plans is given the temperature and the lapses that make validation stays
+    /// likeliest. One that was fitted as somebody who chooses softly believes what it was fitted as, and only lapses are found.
+    pub fn agreement<'e>(&self, examined: impl Into<Examined<'e>>, settings: &ExamSettings) -> Result<AgentAgreement> {
+        let Examined { agent, chooser } = examined.into();
         let predicted = |visits: &Visits<'_>| Predictions::of(self.model, agent, &visits.contexts, &visits.states);
+        let believed = |visits: &Visits<'_>| match &chooser {
+            Some(chooser) => Predictions::of(self.model, chooser, &visits.contexts, &visits.states),
+            None => predicted(visits),
+        };
         let confidence = match self.validation.stays() {
             [] => None,
             stays => {
                 let visits = Visits::of(stays);
-                Some(predicted(&visits)?.calibrated_on(&visits.taken))
+                Some(believed(&visits)?.calibrated_on(&visits.taken))
             }
         };
         let visits = Visits::of(self.test.stays());
         let predictions = predicted(&visits)?;
-        let probabilities = match confidence {
-            Some(confidence) => predictions.with_confidence(confidence),
-            None => predictions.probabilities().to_vec(),
+        let sure = |own: &Predictions| match confidence {
+            Some(confidence) => own.with_confidence(confidence),
+            None => own.probabilities().to_vec(),
+        };
+        let of_recorded = |rows: Vec<f64>| -> Vec<f64> {
+            let rows = rows.chunks_exact(predictions.n_actions()).zip(&visits.taken);
+            rows.map(|(row, &action)| row[action as usize]).collect()
+        };
+        let (probabilities, of_recorded) = match &chooser {
+            Some(_) => (predictions.probabilities().to_vec(), Some(of_recorded(sure(&believed(&visits)?)))),
+            None => (sure(&predictions), None),
         };
         let ranks = predictions.ranks();
-        let levels = self.encoder.actions.levels();
+        // Numbers in a column have no order.
+        let levels = match &self.encoder.actions {
+            Actions::Doses(_) => self.encoder.actions.levels(),
+            Actions::Numbered { .. } => Vec::new(),
+        };
         let decisions = Decisions {
             patients: &visits.patients,
             recorded: &visits.taken,
             n_actions: predictions.n_actions(),
             probabilities: &probabilities,
             scores: ranks.as_deref(),
+            of_recorded: of_recorded.as_deref(),
             levels: &levels,
         };
         let own = MatchingSettings { resampling: settings.resampling.clone(), ..MatchingSettings::default() };
         let states: Vec<u32> = visits.states.iter().flat_map(|states| states.iter().map(|state| state.0)).collect();
         let first = |row: &[f64]| (1..row.len()).fold(0, |best, i| if row[i] > row[best] { i } else { best }) as u32;
         let taken: Vec<u32> = predictions.probabilities().chunks_exact(predictions.n_actions()).map(first).collect();
+        let matching = match_actions(&decisions, &self.groupings(), &own)?.withholding(settings.smallest_cell);
+        let answers = decisions.answers(own.floor);
         Ok(AgentAgreement {
-            matching: match_actions(&decisions, &self.groupings(), &own)?.withholding(settings.smallest_cell),
+            comparisons: compare(&visits.patients, &answers, &self.rules, &settings.resampling)?,
+            matching,
             published_accuracy: visited_state_accuracy(
                 &visits.patients,
                 &states,

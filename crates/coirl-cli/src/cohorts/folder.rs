@@ -9,7 +9,7 @@
 //!   contexts.csv       a row per stay
 //!   trajectories.csv   demonstration, step, state, action
 //!   stays.csv          ids, fields and the end of each stay
-//!   points.npy         test only: the measurements of every step, as distances see them
+//!   points.npy         the measurements of every step, as distances see them
 //! ```
 
 use crate::arguments::Global;
@@ -110,10 +110,7 @@ impl CohortFolder {
         ] {
             let own = folder.folder(part.folder())?;
             write_part(&own, model, &cohort.encoder, stays)?;
-            // Neighbours are looked for among the stays that are scored only.
-            if part == Part::Test {
-                write_points(&own.file(POINTS), cohort.encoder.measurements.len(), stays)?;
-            }
+            write_points(&own.file(POINTS), cohort.encoder.measurements.len(), stays)?;
         }
         write_model(&folder.file(MODEL), model)?;
         to_file(&folder.file("flow.csv"), |out| {

@@ -3,6 +3,7 @@
 use super::NOT_FOR_CLINICAL_USE;
 use super::folder::CohortFile;
 use super::scoring::{Scored, Scores};
+use super::verdicts::{about_rules, rules, verdict};
 use crate::failure::Failure;
 use crate::numbers::{count, short};
 use crate::text::{self, Tabular};
@@ -201,10 +202,19 @@ pub(crate) fn write_scores(out: &mut dyn Write, findings: &[Finding], scores: &S
         }
         writeln!(out)?;
     }
-    matched.write(out)?;
-    writeln!(out)?;
+    text::title(out, "Verdict")?;
     for scored in runs {
         text::pair(out, &scored.method, &verdict(scored))?;
+    }
+    writeln!(out)?;
+    matched.write(out)?;
+    writeln!(out)?;
+    for table in rules(scores) {
+        table.write(out)?;
+        writeln!(out)?;
+    }
+    for (label, words) in about_rules(scores.logistic) {
+        text::pair(out, label, &words)?;
     }
     writeln!(out)?;
     subgroups(runs).write(out)?;
@@ -232,7 +242,7 @@ pub(crate) fn write_scores(out: &mut dyn Write, findings: &[Finding], scores: &S
 pub(crate) fn matching(runs: &[Scored]) -> Option<Tabular> {
     let overall = &runs.first()?.agreement.matching.overall;
     type Measure = (&'static str, fn(&AgentAgreement) -> Option<Estimate>);
-    let measures: [Measure; 8] = [
+    let measures: [Measure; 7] = [
         ("same action, by step", |a| Some(a.matching.overall.top_one)),
         ("… by patient", |a| Some(a.matching.overall.top_one_by_patient)),
         ("… by visited state (paper)", |a| Some(a.published_accuracy)),
@@ -240,35 +250,19 @@ pub(crate) fn matching(runs: &[Scored]) -> Option<Tabular> {
         ("within one level", |a| a.matching.overall.within_one),
         ("macro-F1", |a| Some(a.matching.overall.macro_f1)),
         ("log-loss", |a| Some(a.matching.overall.log_loss)),
-        ("always the most frequent", |a| Some(a.matching.overall.majority)),
     ];
     let mut rows: Vec<Vec<String>> = Vec::new();
     for (name, of) in measures {
         let percent = !matches!(name, "macro-F1" | "log-loss");
         let cell =
             |scored: &Scored| of(&scored.agreement).map_or(String::new(), |estimate| interval(estimate, percent));
-        rows.push([name.to_owned()].into_iter().chain(runs.iter().map(cell)).collect());
+        if runs.iter().any(|scored| of(&scored.agreement).is_some()) {
+            rows.push([name.to_owned()].into_iter().chain(runs.iter().map(cell)).collect());
+        }
     }
     let (patients, steps) = (count(overall.patients), count(overall.steps));
     let title = format!("Action matching on {patients} patients to score on, {steps} steps");
     Some(Tabular::new(title, &with_runs(&[""], runs), rows))
-}
-
-/// Whether a run does better than always taking the most frequent action, by the intervals of both.
-pub(crate) fn verdict(scored: &Scored) -> String {
-    let overall = &scored.agreement.matching.overall;
-    let (own, majority) = (overall.top_one, overall.majority);
-    let ends = |estimate: Estimate| estimate.interval.map_or([estimate.value; 2], |own| [own.lower, own.upper]);
-    let ([low, high], [majority_low, majority_high]) = (ends(own), ends(majority));
-    let says = match () {
-        () if low > majority_high => "is better than",
-        () if high < majority_low => "is worse than",
-        () => "is not shown to be better than",
-    };
-    let [own, majority] = [own, majority].map(|estimate| interval(estimate, true));
-    format!(
-        "{says} always taking the most frequent action: the same action in {own} % of the steps, against {majority} %"
-    )
 }
 
 /// The same action by step, by subgroup.
@@ -435,7 +429,7 @@ pub(crate) fn write_comparison(
 }
 
 /// A number with its interval.
-fn interval(estimate: Estimate, percent: bool) -> String {
+pub(super) fn interval(estimate: Estimate, percent: bool) -> String {
     let shown = |x: f64| if percent { format!("{:.1}", 100.0 * x) } else { format!("{x:.3}") };
     match estimate.interval {
         Some(interval) => format!("{} [{}, {}]", shown(estimate.value), shown(interval.lower), shown(interval.upper)),

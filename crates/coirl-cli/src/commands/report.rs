@@ -142,6 +142,5 @@ fn scores(
     if cohort.test(model)?.stays().iter().all(|stay| stay.trajectory.actions.is_empty()) {
         return Ok(None);
     }
-    let agent = &run.fitted.agent;
-    args.exam.score(cohort, &[(&args.run, agent)], global.seed, global.quiet).map(Some)
+    args.exam.score(cohort, &[(&args.run, &run.fitted)], global.seed, global.quiet).map(Some)
 }

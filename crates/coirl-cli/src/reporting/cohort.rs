@@ -3,8 +3,8 @@
 use super::markup::{Markup, details, json, pairs, paragraph, table, table_of_words};
 use super::page::Section;
 use crate::cohorts::{
-    CohortFile, CohortFolder, Scores, TOO_FEW, action_in_words, by_severity, described, flow, in_truth, matching,
-    reached, reservations, subgroups, unseen_by_estimates, verdict, warnings,
+    CohortFile, CohortFolder, Scores, TOO_FEW, about_rules, action_in_words, by_severity, described, flow, in_truth,
+    matching, reached, reservations, rules, subgroups, unseen_by_estimates, verdict, warnings,
 };
 use crate::failure::Failure;
 use crate::numbers::{count, short};
@@ -51,12 +51,11 @@ impl CohortSections<'_> {
         };
         let (train, validation, test) = (cohort.train(model)?, cohort.validation(model)?, cohort.test(model)?);
         let [train, validation, test] = [train.stays(), validation.stays(), test.stays()].map(patients);
-        let mut told =
-            vec![("patients", format!("{train} to learn from, {validation} to choose by, {test} to score on"))];
-        match self.scores.and_then(|scores| scores.runs.first()) {
-            Some(scored) => told.push(("verdict", format!("The agent {}.", verdict(scored)))),
-            None => told.push(("verdict", "There are no patients to score on.".into())),
-        }
+        let mut told = vec![match self.scores.and_then(|scores| scores.runs.first()) {
+            Some(scored) => ("verdict", format!("The agent {}.", verdict(scored))),
+            None => ("verdict", "There are no patients to score on.".into()),
+        }];
+        told.push(("patients", format!("{train} to learn from, {validation} to choose by, {test} to score on")));
         told.push(match warnings(&cohort.file.findings).len() {
             0 => ("warnings", "None about the table.".into()),
             1 => ("warnings", "One about the table, which may make everything below wrong.".into()),
@@ -227,8 +226,9 @@ fn agreement(scores: &Scores) -> Result<Option<Section>, Failure> {
     let says =
         "Shares are in per cent, with intervals over resampled patients; nothing was learned from these patients.";
     let verdicts = scores.runs.iter().map(|scored| paragraph(&format!("The agent {}.", verdict(scored))));
-    let content = [paragraph(says), table(&matched)].into_iter().chain(verdicts);
-    let content = Markup::all(content.chain([table(&subgroups(&scores.runs)), settings]));
+    let content = verdicts.chain([paragraph(says), table(&matched)]).chain(rules(scores).iter().map(table).collect::<Vec<_>>());
+    let about = pairs(about_rules(scores.logistic));
+    let content = Markup::all(content.chain([about, table(&subgroups(&scores.runs)), settings]));
     Ok(Some(Section::new("matching", "Does it do what was done?", content)))
 }
 
