@@ -3,6 +3,7 @@
 mod cohort;
 mod convergence;
 mod demonstrated;
+mod hazards;
 mod heat_map;
 mod learned;
 mod markup;

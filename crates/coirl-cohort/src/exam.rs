@@ -3,11 +3,12 @@
 
 use super::encoder::{Actions, Encoder};
 use super::model::Ends;
+use super::rare_actions::{Steps, rare_events};
 use super::recorded::{RecordedStay, TestStays, ValidationStays};
 use super::split::draw;
 use super::synthetic::{CarriedBack, Draws, FittedPolicy, Row, Synthetic, Truth};
 use crate::agreement::{
-    Answers, Decisions, Grouping, Matching, MatchingSettings, match_actions, visited_state_accuracy,
+    Answers, Decisions, Foreseen, Grouping, Matching, MatchingSettings, foreseen, match_actions, visited_state_accuracy,
 };
 use crate::off_policy::{
     Assessment, AssessmentSettings, Behaviour, BehaviourSettings, Calibration, Episode, FittedQSettings, Record,
@@ -79,6 +80,8 @@ pub struct AgentAgreement {
     pub confidence: Option<Confidence>,
     /// How it compares with every rule of the exam, on the same steps.
     pub comparisons: Vec<Comparison>,
+    /// How rare actions are foreseen; none where no rules say what is rare.
+    pub rare: Vec<Foreseen>,
 }
 
 /// Who is examined: an agent, and what it believes where it was fitted as somebody who chooses softly.
@@ -120,6 +123,8 @@ pub struct Exam<'a> {
     validation: &'a ValidationStays,
     test: &'a TestStays,
     rules: Vec<(Rule, Answers)>,
+    /// Shares of all actions in training stays; none without rules.
+    shares: Vec<f64>,
 }
 
 /// Visits of some stays, one after the other.
@@ -167,12 +172,12 @@ impl<'a> Exam<'a> {
         if test.stays().iter().all(|stay| stay.trajectory.actions.is_empty()) {
             return Err(Error::shape("test stays with an action", "at least 1", 0));
         }
-        Ok(Self { model, encoder, ends, validation, test, rules: Vec::new() })
+        Ok(Self { model, encoder, ends, validation, test, rules: Vec::new(), shares: Vec::new() })
     }
 
     /// The exam with rules that every agent is compared with.
     pub fn against(self, rules: &Rules) -> Result<Self> {
-        Ok(Self { rules: rules.answers(self.test.stays())?, ..self })
+        Ok(Self { rules: rules.answers(self.test.stays())?, shares: rules.shares().to_vec(), ..self })
     }
 
     /// How well an agent's actions match those of the test stays.
@@ -199,13 +204,17 @@ impl<'a> Exam<'a> {
             Some(confidence) => own.with_confidence(confidence),
             None => own.probabilities().to_vec(),
         };
-        let of_recorded = |rows: Vec<f64>| -> Vec<f64> {
-            let rows = rows.chunks_exact(predictions.n_actions()).zip(&visits.taken);
-            rows.map(|(row, &action)| row[action as usize]).collect()
+        let beliefs = match &chooser {
+            Some(_) => sure(&believed(&visits)?),
+            None => sure(&predictions),
         };
         let (probabilities, of_recorded) = match &chooser {
-            Some(_) => (predictions.probabilities().to_vec(), Some(of_recorded(sure(&believed(&visits)?)))),
-            None => (sure(&predictions), None),
+            Some(_) => {
+                let rows = beliefs.chunks_exact(predictions.n_actions()).zip(&visits.taken);
+                let own: Vec<f64> = rows.map(|(row, &action)| row[action as usize]).collect();
+                (predictions.probabilities(), Some(own))
+            }
+            None => (&beliefs[..], None),
         };
         let ranks = predictions.ranks();
         // Numbers in a column have no order.
@@ -217,7 +226,7 @@ impl<'a> Exam<'a> {
             patients: &visits.patients,
             recorded: &visits.taken,
             n_actions: predictions.n_actions(),
-            probabilities: &probabilities,
+            probabilities,
             scores: ranks.as_deref(),
             of_recorded: of_recorded.as_deref(),
             levels: &levels,
@@ -230,6 +239,7 @@ impl<'a> Exam<'a> {
         let answers = decisions.answers(own.floor);
         Ok(AgentAgreement {
             comparisons: compare(&visits.patients, &answers, &self.rules, &settings.resampling)?,
+            rare: self.rare(&visits, &beliefs, settings),
             matching,
             published_accuracy: visited_state_accuracy(
                 &visits.patients,
@@ -240,6 +250,24 @@ impl<'a> Exam<'a> {
             )?,
             confidence,
         })
+    }
+
+    /// How well rare actions are foreseen by these probabilities.
+    fn rare(&self, visits: &Visits<'_>, probabilities: &[f64], settings: &ExamSettings) -> Vec<Foreseen> {
+        let lengths: Vec<usize> = visits.states.iter().map(|states| states.len()).collect();
+        let steps = Steps {
+            patients: &visits.patients,
+            lengths: &lengths,
+            taken: &visits.taken,
+            probabilities,
+            n_actions: self.model.n_actions(),
+        };
+        let events =
+            if self.shares.is_empty() { Vec::new() } else { rare_events(&self.encoder.actions, &self.shares, &steps) };
+        let told = |(event, at_risk): (String, Vec<_>)| {
+            foreseen(event, &at_risk, settings.smallest_cell, &settings.resampling)
+        };
+        events.into_iter().filter_map(told).collect()
     }
 
     /// Patients by each field of the context: by its values where it has two, else below and above the training median, and whoever has none.

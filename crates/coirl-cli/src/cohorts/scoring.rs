@@ -1,6 +1,7 @@
 //! Scores of what was learned, on the test stays of its cohort.
 
 use super::folder::CohortFolder;
+use super::limits::Limits;
 use crate::failure::Failure;
 use crate::progress;
 use clap::{Args, ValueEnum};
@@ -102,6 +103,8 @@ impl ExamArgs {
             agreements.push(exam.agreement(*fitted, &settings)?);
             bar.inc(1);
         }
+        let limits = cohort.limits()?;
+        let fitted = runs;
         let agents: Vec<&Agent> = runs.iter().map(|(_, fitted)| &fitted.agent).collect();
         let truths = match &cohort.file.truth {
             Some(synthetic) => exam.true_values(&agents, synthetic, &settings)?,
@@ -124,18 +127,32 @@ impl ExamArgs {
         let agents: Vec<(String, &Agent)> = runs.iter().map(|scored| scored.method.clone()).zip(agents).collect();
         let off_policy = if self.no_off_policy { None } else { exam.off_policy(&agents, &settings)? };
         bar.finish_and_clear();
-        Ok(Scores { runs, logistic: rules.logistic(), off_policy, settings })
+        let limits_of_agents = {
+            let named = runs.iter().zip(fitted).map(|(scored, (_, fitted))| (scored.method.as_str(), &fitted.agent));
+            limits.in_words(&named.collect::<Vec<_>>())
+        };
+        Ok(Scores { runs, logistic: rules.logistic(), limits, limits_of_agents, off_policy, settings })
     }
 }
 
 /// Runs on one cohort with their scores.
 pub(crate) struct Scores {
     pub(crate) runs: Vec<Scored>,
+    /// What limits the scores, and the same in words.
+    pub(crate) limits: Limits,
+    limits_of_agents: Vec<(&'static str, String)>,
     /// How the logistic model went that agents are compared with.
     pub(crate) logistic: Option<LogisticFit>,
     /// Nothing where no outcome is recorded, or it was not asked for.
     pub(crate) off_policy: Option<OffPolicy>,
     pub(crate) settings: ExamSettings,
+}
+
+impl Scores {
+    /// What limits the scores, in words.
+    pub(crate) fn limits_in_words(&self) -> Vec<(&'static str, String)> {
+        self.limits_of_agents.clone()
+    }
 }
 
 /// A run with its scores.

@@ -5,7 +5,7 @@ use super::scoring::{Scored, Scores};
 use crate::numbers::{count, short};
 use crate::text::Tabular;
 use coirl::resampling::Estimate;
-use coirl_cohort::agreement::{Difference, Standing};
+use coirl_cohort::agreement::{Difference, Foreseen, HazardBin, Standing};
 use coirl_cohort::rules::{Comparison, LogisticFit, Rule, Verdict};
 
 /// What is said of an agent first: whether it beats the best rule at foreseeing what was done, and then by its probabilities.
@@ -59,8 +59,12 @@ pub(crate) fn rules(scores: &Scores) -> Vec<Tabular> {
     let differences: Vec<String> = runs.iter().map(|scored| format!("{} − rule", scored.method)).collect();
     type Measure = (&'static str, bool, fn(&Comparison) -> (Estimate, Difference));
     let measures: [Measure; 2] = [
-        ("Trivial rules: the same action, by step", true, |own| (own.pairing.same_action, own.pairing.same_action_difference)),
-        ("Trivial rules: log-loss (an agent is better below zero)", false, |own| (own.pairing.log_loss, own.pairing.log_loss_difference)),
+        ("Trivial rules: the same action, by step", true, |own| {
+            (own.pairing.same_action, own.pairing.same_action_difference)
+        }),
+        ("Trivial rules: log-loss (an agent is better below zero)", false, |own| {
+            (own.pairing.log_loss, own.pairing.log_loss_difference)
+        }),
     ];
     let of_measure = |(title, percent, of): Measure| {
         let row = |(i, own): (usize, &Comparison)| {
@@ -95,7 +99,11 @@ pub(crate) fn about_rules(logistic: Option<LogisticFit>) -> Vec<(&'static str, S
         }
     };
     vec![
-        ("rules", "learned on the training stays; differences are of the same steps, both resampled together by patient".into()),
+        (
+            "rules",
+            "learned on the training stays; differences are of the same steps, both resampled together by patient"
+                .into(),
+        ),
         ("previous", "at the first step of a stay: the most frequent first action of the training stays".into()),
         ("logistic", fitted),
     ]
@@ -117,4 +125,31 @@ fn difference_in_words(difference: &Difference, percent: bool) -> String {
         None if difference.patients == 0 => format!("{value} (no difference)"),
         None => format!("{value} (they differ on {} patients only)", difference.patients),
     }
+}
+
+/// How well each run foresees what is rare; nothing where nothing is.
+pub(crate) fn rare_actions(scores: &Scores) -> Option<Tabular> {
+    let (runs, people) = (&scores.runs, scores.limits.people());
+    let first = runs.first().filter(|first| !first.agreement.rare.is_empty())?;
+    let header: Vec<String> = runs.iter().map(|scored| format!("AUC of {}", scored.method)).collect();
+    let row = |(i, own): (usize, &Foreseen)| {
+        let cell = |scored: &Scored| scored.agreement.rare.get(i).map_or(String::new(), |own| interval(own.auc, false));
+        let start = [own.event.clone(), count(own.patients), format!("{:.2} %", 100.0 * own.share)];
+        start.into_iter().chain(runs.iter().map(cell)).collect()
+    };
+    let header: Vec<&str> = ["", people, "of steps"].into_iter().chain(header.iter().map(String::as_str)).collect();
+    let rows = first.agreement.rare.iter().enumerate().map(row).collect();
+    Some(Tabular::new("Rare actions: whether they are more probable to the agent where they were taken", &header, rows))
+}
+
+/// The share of the steps with an event, recorded and by the agent, by steps since the clock began.
+pub(crate) fn hazard(own: &Foreseen, people: &str) -> Tabular {
+    let row = |bin: &HazardBin| {
+        let [from, to] = bin.steps.map(count);
+        let steps = if from == to { from } else { format!("{from} to {to}") };
+        let percent = |share: f64| format!("{:.2} %", 100.0 * share);
+        vec![steps, count(bin.patients), percent(bin.recorded), percent(bin.foreseen)]
+    };
+    let title = format!("{}: by steps since the start of the stay, or since it was last taken", own.event);
+    Tabular::new(title, &["steps", people, "recorded", "agent"], own.hazard.iter().map(row).collect())
 }

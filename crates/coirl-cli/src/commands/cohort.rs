@@ -475,10 +475,10 @@ fn score(args: &ScoreArgs, global: &Global) -> Result<(), Failure> {
         args.runs.iter().zip(&runs).map(|(path, run)| (path.as_path(), &run.fitted)).collect();
     let scores = args.exam.score(cohort, &examined, global.seed, global.quiet)?;
     if global.json {
-        let Scores { runs, logistic, off_policy, settings } = &scores;
+        let Scores { runs, logistic, limits, off_policy, settings, .. } = &scores;
         let warnings = warnings(&cohort.file.findings);
         let line = json!({
-            "runs": runs, "logistic": logistic, "off_policy": off_policy, "settings": settings, "warnings": warnings, "note": NOT_FOR_CLINICAL_USE,
+            "runs": runs, "logistic": logistic, "limits": limits, "off_policy": off_policy, "settings": settings, "warnings": warnings, "note": NOT_FOR_CLINICAL_USE,
         });
         return to_stdout(|out| Ok(writeln!(out, "{line}")?));
     }

@@ -62,7 +62,10 @@ impl Decisions<'_> {
     pub(crate) fn answers(&self, floor: f64) -> Answers {
         let steps = 0..self.patients.len();
         Answers {
-            same: steps.clone().map(|step| self.first_three(step).first() == Some(&(self.recorded[step] as usize))).collect(),
+            same: steps
+                .clone()
+                .map(|step| self.first_three(step).first() == Some(&(self.recorded[step] as usize)))
+                .collect(),
             log_loss: steps.map(|step| -self.probability(step).max(floor).ln()).collect(),
         }
     }

@@ -16,11 +16,13 @@
 
 mod decisions;
 mod dose_levels;
+mod events;
 mod paired;
 mod tally;
 mod visited_states;
 
 pub use decisions::{Decisions, Grouping};
+pub use events::{AtRisk, Foreseen, HazardBin, foreseen};
 pub use paired::{Answers, Difference, Pairing, Standing, pair};
 pub use visited_states::visited_state_accuracy;
 

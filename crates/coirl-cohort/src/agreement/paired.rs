@@ -71,76 +71,91 @@ pub struct Pairing {
     pub log_loss_difference: Difference,
 }
 
-/// Compares an agent with one of so many rivals. One entry per step in each list.
-pub fn pair(
-    patients: &[u64],
-    agent: &Answers,
-    rival: &Answers,
-    rivals: usize,
-    resampling: &Resampling,
-) -> Result<Pairing> {
+/// Compares an agent with each of several rivals. One entry per step in each list.
+pub fn pair(patients: &[u64], agent: &Answers, rivals: &[&Answers], resampling: &Resampling) -> Result<Vec<Pairing>> {
     resampling.check()?;
-    for answers in [agent, rival] {
+    for answers in rivals.iter().copied().chain([agent]) {
         check_length("answers (one per step)", patients.len(), answers.same.len())?;
         check_length("log-losses (one per step)", patients.len(), answers.log_loss.len())?;
     }
     let (place, n) = dense(patients);
-    let mut sums = vec![Sums::default(); n];
-    for (step, &patient) in place.iter().enumerate() {
-        let own = &mut sums[patient];
-        let hit = |answers: &Answers| f64::from(u8::from(answers.same[step]));
-        own.steps += 1.0;
-        own.same += hit(rival);
-        own.log_loss += rival.log_loss[step];
-        own.more_same += hit(agent) - hit(rival);
-        own.less_loss += rival.log_loss[step] - agent.log_loss[step];
-    }
+    let mut steps = vec![0.0; n];
+    place.iter().for_each(|&patient| steps[patient] += 1.0);
+    let columns: Vec<[Vec<f64>; N_SUMS]> = rivals.iter().map(|rival| sums(&place, n, agent, rival)).collect();
     let resampling = Resampling { resamples: resampling.resamples.max(FEWEST_RESAMPLES), ..resampling.clone() };
-    let of = |level: f64| Resampling { level, ..resampling.clone() }.estimates(n, |times| means(&sums, times));
-    let [same_action, log_loss, ..] = of(resampling.level);
-    let [.., same, loss] = of(raised(resampling.level, n));
-    let [.., same_of_all, loss_of_all] = of(raised(1.0 - (1.0 - resampling.level) / rivals.max(1) as f64, n));
-    let differ = |of: fn(&Sums) -> f64| sums.iter().filter(|own| of(own) != 0.0).count();
-    let less_loss = difference(loss, loss_of_all, differ(|own| own.less_loss));
-    Ok(Pairing {
-        same_action,
-        log_loss,
-        same_action_difference: difference(same, same_of_all, differ(|own| own.more_same)),
-        log_loss_difference: Difference {
-            value: -less_loss.value,
-            interval: less_loss.interval.map(|own| Interval { lower: -own.upper, upper: -own.lower }),
-            ..less_loss
-        },
-    })
-}
-
-/// What one patient's steps come to.
-#[derive(Debug, Clone, Copy, Default)]
-struct Sums {
-    steps: f64,
-    same: f64,
-    log_loss: f64,
-    more_same: f64,
-    less_loss: f64,
-}
-
-/// Shares and means over all steps, of patients that count so often.
-fn means(sums: &[Sums], times: &[f64]) -> [f64; 4] {
-    let sum = |of: fn(&Sums) -> f64| sums.iter().zip(times).map(|(own, times)| times * of(own)).sum::<f64>();
-    let steps = sum(|own| own.steps);
-    [sum(|own| own.same), sum(|own| own.log_loss), sum(|own| own.more_same), sum(|own| own.less_loss)].map(|x| x / steps)
-}
-
-/// What is shown by an interval on its own, and by the one for all rivals. More is better.
-fn difference(own: Estimate, of_all: Estimate, patients: usize) -> Difference {
-    let enough = |estimate: Estimate| estimate.interval.filter(|_| patients >= FEWEST_THAT_DIFFER);
-    let interval = enough(own);
-    let standing = match (interval, enough(of_all)) {
-        (Some(own), _) if own.lower > 0.0 => Standing::Better,
-        (_, Some(of_all)) if of_all.upper < 0.0 => Standing::Worse,
-        _ => Standing::NotShown,
+    let means = |times: &[f64]| -> Vec<[f64; N_SUMS]> {
+        let sum = |column: &Vec<f64>| column.iter().zip(times).map(|(x, times)| times * x).sum::<f64>();
+        let all = sum(&steps);
+        columns.iter().map(|own| std::array::from_fn(|i| sum(&own[i]) / all)).collect()
     };
-    Difference { value: own.value, interval, patients, standing }
+    let values = means(&vec![1.0; n]);
+    let resampled = resampling.of_resamples(n, means);
+    let levels = Levels::new(resampling.level, rivals.len(), n);
+    let pairing = |(r, values): (usize, [f64; N_SUMS])| {
+        let numbers = |i: usize| resampled.iter().map(|own| own[r][i]).collect::<Vec<f64>>();
+        let estimate = |i: usize| Estimate { value: values[i], interval: Interval::of(numbers(i), resampling.level) };
+        let difference = |i: usize| {
+            let differing = columns[r][i].iter().filter(|x| **x != 0.0).count();
+            levels.difference(values[i], numbers(i), differing)
+        };
+        let less_loss = difference(LESS_LOSS);
+        Pairing {
+            same_action: estimate(SAME),
+            log_loss: estimate(LOSS),
+            same_action_difference: difference(MORE_SAME),
+            log_loss_difference: Difference {
+                value: -less_loss.value,
+                interval: less_loss.interval.map(|own| Interval { lower: -own.upper, upper: -own.lower }),
+                ..less_loss
+            },
+        }
+    };
+    Ok(values.into_iter().enumerate().map(pairing).collect())
+}
+
+/// What is added up of every patient: steps on which the rival is right, its losses, and by how much the agent is ahead in both.
+const N_SUMS: usize = 4;
+const SAME: usize = 0;
+const LOSS: usize = 1;
+const MORE_SAME: usize = 2;
+const LESS_LOSS: usize = 3;
+
+fn sums(place: &[usize], n: usize, agent: &Answers, rival: &Answers) -> [Vec<f64>; N_SUMS] {
+    let mut sums: [Vec<f64>; N_SUMS] = std::array::from_fn(|_| vec![0.0; n]);
+    for (step, &patient) in place.iter().enumerate() {
+        let hit = |answers: &Answers| f64::from(u8::from(answers.same[step]));
+        sums[SAME][patient] += hit(rival);
+        sums[LOSS][patient] += rival.log_loss[step];
+        sums[MORE_SAME][patient] += hit(agent) - hit(rival);
+        sums[LESS_LOSS][patient] += rival.log_loss[step] - agent.log_loss[step];
+    }
+    sums
+}
+
+/// Levels of the percentiles: of one difference, and of the one among several that looks worst.
+struct Levels {
+    single: f64,
+    worst: f64,
+}
+
+impl Levels {
+    fn new(level: f64, rivals: usize, n_patients: usize) -> Self {
+        let shared = 1.0 - (1.0 - level) / rivals.max(1) as f64;
+        Self { single: raised(level, n_patients), worst: raised(shared, n_patients) }
+    }
+
+    /// What is shown of a difference of which more is better.
+    fn difference(&self, value: f64, resampled: Vec<f64>, patients: usize) -> Difference {
+        let enough = patients >= FEWEST_THAT_DIFFER;
+        let worst = Interval::of(resampled.clone(), self.worst).filter(|_| enough);
+        let interval = Interval::of(resampled, self.single).filter(|_| enough);
+        let standing = match (interval, worst) {
+            (Some(own), _) if own.lower > 0.0 => Standing::Better,
+            (_, Some(worst)) if worst.upper < 0.0 => Standing::Worse,
+            _ => Standing::NotShown,
+        };
+        Difference { value, interval, patients, standing }
+    }
 }
 
 /// The level whose percentiles are as far apart as Student's t would have them.
@@ -165,10 +180,14 @@ mod tests {
         let patients: Vec<u64> = (0..n as u64).flat_map(|patient| [patient; 3]).collect();
         let right = |range: std::ops::Range<usize>| Answers {
             same: patients.iter().map(|&patient| range.contains(&(patient as usize))).collect(),
-            log_loss: patients.iter().map(|&patient| if range.contains(&(patient as usize)) { 0.0 } else { 1.0 }).collect(),
+            log_loss: patients
+                .iter()
+                .map(|&patient| if range.contains(&(patient as usize)) { 0.0 } else { 1.0 })
+                .collect(),
         };
         let (agent, rival) = (right(0..wins), right(wins..wins + losses));
-        pair(&patients, &agent, &rival, rivals, &Resampling { resamples: 20, ..Resampling::default() }).unwrap()
+        let rivals = vec![&rival; rivals];
+        pair(&patients, &agent, &rivals, &Resampling { resamples: 20, ..Resampling::default() }).unwrap()[0]
     }
 
     #[test]

@@ -47,7 +47,10 @@ impl Counts {
         };
         let scored = STRENGTHS.map(|strength| (strength, likelihood(strength)));
         if !seen.is_empty() {
-            self.strength = scored.into_iter().fold((STRENGTH, f64::NEG_INFINITY), |best, new| if new.1 > best.1 { new } else { best }).0;
+            self.strength = scored
+                .into_iter()
+                .fold((STRENGTH, f64::NEG_INFINITY), |best, new| if new.1 > best.1 { new } else { best })
+                .0;
         }
         self
     }

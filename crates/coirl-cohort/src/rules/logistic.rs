@@ -162,8 +162,10 @@ impl Logistic {
         }
         let mut own = best.map_or(own, |(_, best)| best);
         let scored = MIXED.map(|mixed| (mixed, own.log_likelihood(&held_design, &held, shares, mixed)));
-        own.fit.mixed =
-            scored.into_iter().fold((USUALLY_MIXED, f64::NEG_INFINITY), |best, new| if new.1 > best.1 { new } else { best }).0;
+        own.fit.mixed = scored
+            .into_iter()
+            .fold((USUALLY_MIXED, f64::NEG_INFINITY), |best, new| if new.1 > best.1 { new } else { best })
+            .0;
         Ok(Some(own))
     }
 

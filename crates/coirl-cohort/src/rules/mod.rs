@@ -113,6 +113,11 @@ impl Rules {
         self.logistic.as_ref().map(Logistic::summary)
     }
 
+    /// Shares of all actions in training stays, smoothed.
+    pub fn shares(&self) -> &[f64] {
+        &self.shares
+    }
+
     /// What every rule comes to at the steps of these stays, one after the other.
     pub fn answers(&self, stays: &[RecordedStay]) -> Result<Vec<(Rule, Answers)>> {
         let stays = steps_of(stays, self.n_states, self.n_actions)?;
@@ -165,10 +170,9 @@ pub fn compare(
     rules: &[(Rule, Answers)],
     resampling: &Resampling,
 ) -> Result<Vec<Comparison>> {
-    let one = |(rule, own): &(Rule, Answers)| {
-        Ok(Comparison { rule: *rule, pairing: pair(patients, agent, own, rules.len(), resampling)? })
-    };
-    rules.iter().map(one).collect()
+    let rivals: Vec<&Answers> = rules.iter().map(|(_, own)| own).collect();
+    let paired = pair(patients, agent, &rivals, resampling)?;
+    Ok(rules.iter().zip(paired).map(|((rule, _), pairing)| Comparison { rule: *rule, pairing }).collect())
 }
 
 /// How an agent stands to the best rule by the action it takes first; nothing without rules.
