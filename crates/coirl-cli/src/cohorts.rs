@@ -22,7 +22,7 @@ pub(crate) use report::{
 };
 pub(crate) use scoring::{ExamArgs, Scores};
 pub(crate) use truth_file::TruthFile;
-pub(crate) use units::{action_in_words, in_unit, levels_in_words};
+pub(crate) use units::{action_in_words, actions_in_words, in_unit, levels_in_words};
 pub(crate) use verdicts::{about_rules, hazard, rare_actions, rules, verdict};
 
 /// What every page that may show patients says.

@@ -39,6 +39,17 @@ impl PartSummary {
     }
 }
 
+impl PartSummary {
+    /// The same without outcome and fields where these would be those of fewer than `smallest` patients.
+    #[must_use]
+    pub fn withholding(self, smallest: usize) -> Self {
+        if self.patients >= smallest {
+            return self;
+        }
+        Self { bad_ends: None, fields: vec![None; self.fields.len()], ..self }
+    }
+}
+
 /// Share of the steps whose action the model knows in their state: no agent that keeps to known actions can match more.
 pub fn admitted_share(model: &Cmdp, stays: &[RecordedStay]) -> f64 {
     let (mut admitted, mut steps) = (0_usize, 0_usize);
@@ -48,4 +59,43 @@ pub fn admitted_share(model: &Cmdp, stays: &[RecordedStay]) -> f64 {
         admitted += usize::from(pair.is_some_and(|pair| model.is_known(pair)));
     }
     admitted as f64 / steps.max(1) as f64
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)] // a failed unwrap is a failed test
+mod tests {
+    use super::*;
+    use crate::contexts::ContextField;
+    use crate::spec::ContextScale;
+    use coirl::demos::Trajectory;
+    use coirl::model::ContextSpace;
+
+    #[test]
+    fn means_are_of_what_is_known_and_few_patients_are_not_told_of() {
+        let stay = |patient: &str, age: f64, bad_end: Option<bool>| RecordedStay {
+            stay: patient.into(),
+            patient: patient.into(),
+            fields: vec![age],
+            context: ContextSpace::Any.context(vec![1.0]).unwrap(),
+            trajectory: Trajectory::default(),
+            bad_end,
+            points: Vec::new(),
+        };
+        let field = ContextField { column: "age".into(), range: [0.0, 1.0], fill: 0.5, plausible: Some([18.0, 100.0]) };
+        let contexts = ContextScaling { fields: vec![field], scale: ContextScale::Standardise };
+        let stays = [
+            stay("a", 40.0, Some(true)),
+            stay("a", f64::NAN, None),
+            stay("b", 60.0, Some(false)),
+            stay("c", 400.0, None),
+        ];
+        let found = PartSummary::of(&stays, &contexts);
+        assert_eq!(
+            (found.stays, found.patients, found.bad_ends, found.fields.clone()),
+            (4, 3, Some(0.5), vec![Some(50.0)])
+        );
+        assert_eq!(found.clone().withholding(3), found);
+        let withheld = found.withholding(4);
+        assert_eq!((withheld.patients, withheld.bad_ends, withheld.fields), (3, None, vec![None]));
+    }
 }

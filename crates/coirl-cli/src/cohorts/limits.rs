@@ -30,6 +30,11 @@ impl Limits {
         Self { admitted: masked.then_some(admitted), left_out, parts, by_patient: file.spec.table.patient.is_some() }
     }
 
+    /// The limits without outcome and context of parts with fewer than `smallest` patients.
+    pub(crate) fn withholding(self, smallest: usize) -> Self {
+        Self { parts: self.parts.map(|part| part.withholding(smallest)), ..self }
+    }
+
     /// The limits without what test stays did.
     pub(crate) fn before_scoring(self) -> Self {
         Self { admitted: None, ..self }

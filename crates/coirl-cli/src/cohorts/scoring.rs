@@ -103,7 +103,7 @@ impl ExamArgs {
             agreements.push(exam.agreement(*fitted, &settings)?);
             bar.inc(1);
         }
-        let limits = cohort.limits()?;
+        let limits = cohort.limits()?.withholding(self.smallest_cell);
         let fitted = runs;
         let agents: Vec<&Agent> = runs.iter().map(|(_, fitted)| &fitted.agent).collect();
         let truths = match &cohort.file.truth {

@@ -1,5 +1,6 @@
 //! Numbers of a table with their units, and actions with the doses that they stand for.
 
+use super::folder::CohortFile;
 use crate::numbers::short;
 use coirl::model::ActionId;
 use coirl_cohort::{Actions, DoseLevels, Encoder, Spec};
@@ -35,6 +36,11 @@ pub(crate) fn action_in_words(spec: &Spec, encoder: &Encoder, action: usize) -> 
     let level =
         |(dose, level): (&DoseLevels, usize)| format!("{} {level}: {}", dose.column, level_in_words(spec, dose, level));
     doses.iter().zip(levels).map(level).collect::<Vec<_>>().join(", ")
+}
+
+/// All actions in words.
+pub(crate) fn actions_in_words(file: &CohortFile) -> Vec<String> {
+    (0..file.encoder.actions.len()).map(|action| action_in_words(&file.spec, &file.encoder, action)).collect()
 }
 
 /// Every dose with what its levels mean; nothing where actions are numbers.

@@ -103,3 +103,26 @@ impl Effort {
         told
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_long_is_left_out_unless_asked_for_and_told() {
+        let small = Effort { affordable: 30_000.0, demonstrations: 100.0, fit: 200.0 };
+        let usual = small.determination(None);
+        assert_eq!((small.bootstrap(None), small.folds(None)), (50, 5));
+        assert_eq!((usual.max_entries, usual.max_steps, usual.max_plans), (150, 200, 30_000));
+        let large = Effort { affordable: 30_000.0, demonstrations: 9000.0, fit: 20_000.0 };
+        assert_eq!((large.bootstrap(None), large.folds(None)), (0, 0));
+        assert_eq!((large.bootstrap(Some(7)), large.folds(Some(3))), (7, 3));
+        assert_eq!(large.determination(Some(300)), DeterminationSettings::default());
+        let few = large.determination(None);
+        assert_eq!((few.max_entries, few.max_steps), (FEWEST_ENTRIES, FEWEST_STEPS));
+        let told = large.shortened(&few, true, (None, 0), (None, 0));
+        assert!(told.len() == 3 && told[1].contains("--bootstrap 50") && told[2].contains("--folds 5"), "{told:?}");
+        assert!(small.shortened(&DeterminationSettings::default(), true, (None, 50), (None, 5)).is_empty());
+        assert!(large.shortened(&DeterminationSettings::default(), true, (Some(7), 7), (Some(0), 0)).is_empty());
+    }
+}

@@ -1,5 +1,6 @@
 //! The cohort that was learned from, and how what was learned does on its test stays.
 
+use super::demonstrated::Field;
 use super::hazards::hazard_picture;
 use super::markup::{Markup, details, element, json, pairs, paragraph, table, table_of_words};
 use super::page::Section;
@@ -24,6 +25,8 @@ pub(crate) struct CohortSections<'a> {
     pub(crate) cohort: &'a CohortFolder,
     pub(crate) model: &'a Cmdp,
     pub(crate) scores: Option<&'a Scores>,
+    /// Patients below which nothing is told.
+    pub(crate) smallest_cell: usize,
 }
 
 impl CohortSections<'_> {
@@ -42,6 +45,21 @@ impl CohortSections<'_> {
     /// What it rests on: who was in the table, and how much was seen.
     pub(crate) fn origins(&self) -> Result<Vec<Section>, Failure> {
         Ok(vec![self.who()?, self.support()])
+    }
+
+    /// The fields of the contexts that were learned from, in the units that people use; values that are not known are left out.
+    pub(crate) fn fields(&self) -> Result<Vec<Field>, Failure> {
+        let train = self.cohort.train(self.model)?;
+        let file = &self.cohort.file;
+        let field = |(j, own): (usize, &coirl_cohort::ContextField)| {
+            let (spec, column) = (file.spec.clone(), own.column.clone());
+            Field {
+                name: own.column.clone(),
+                values: train.stays().iter().map(|stay| stay.fields[j]).filter(|x| own.knows(*x)).collect(),
+                shown: Box::new(move |x| in_unit(&spec, &column, x)),
+            }
+        };
+        Ok(file.encoder.contexts.fields.iter().enumerate().map(field).collect())
     }
 
     /// The most important in a few lines.
@@ -76,7 +94,8 @@ impl CohortSections<'_> {
         let file = &cohort.file;
         let (train, validation, test) = (cohort.train(model)?, cohort.validation(model)?, cohort.test(model)?);
         let stays = [train.stays(), validation.stays(), test.stays()];
-        let parts = stays.map(|stays| PartSummary::of(stays, &file.encoder.contexts));
+        let smallest = self.smallest_cell;
+        let parts = stays.map(|stays| PartSummary::of(stays, &file.encoder.contexts).withholding(smallest));
         let held_out = [parts[1].stays, parts[2].stays];
         let content = Markup::all([
             table(&flow(file)),

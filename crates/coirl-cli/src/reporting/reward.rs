@@ -1,5 +1,6 @@
 //! The reward in one context: a bar per feature, to the right where it is sought and to the left where it is avoided.
 
+use super::demonstrated::Field;
 use super::heat_map::shown;
 use super::markup::{Markup, column_header, element, framed, pairs, paragraph, text};
 use super::page::Section;
@@ -16,12 +17,13 @@ const ALIKE: usize = 8;
 const CLOSE: f64 = 0.03;
 
 /// Weights of the reward in a context, the largest first; nothing for agents that act without a reward. `given` says whether somebody asked
-/// for the context, or it is the mean of those learned from.
+/// for the context, or it is the mean of those learned from; that mean is told by `means` where these are known in units of their own.
 pub(crate) fn reward(
     fitted: &Fitted,
     features: &[String],
     context: &Context,
     given: bool,
+    means: &[Field],
 ) -> Result<Option<Section>, Failure> {
     let Ok(mapping) = fitted.agent.reward_mapping() else { return Ok(None) };
     let weights = mapping.weights(context)?;
@@ -46,8 +48,13 @@ pub(crate) fn reward(
         element("tbody", &[], Markup::all(order.iter().map(row))),
     ]);
     let which = if given { "In this context:" } else { "In the mean of the contexts that were learned from:" };
-    let fields = context.values().iter().enumerate();
-    let fields: Vec<(String, String)> = fields.map(|(i, x)| (name_of(&fitted.names.contexts, i), short(*x))).collect();
+    let fields: Vec<(String, String)> = if given || means.is_empty() {
+        let fields = context.values().iter().enumerate();
+        fields.map(|(i, x)| (name_of(&fitted.names.contexts, i), short(*x))).collect()
+    } else {
+        let mean = |own: &Field| own.values.iter().sum::<f64>() / own.values.len().max(1) as f64;
+        means.iter().map(|own| (own.name.clone(), (own.shown)(mean(own)))).collect()
+    };
     let note = match left_out {
         0 => Markup::default(),
         n => paragraph(&format!("The {MOST} largest; {n} more are smaller.")),
