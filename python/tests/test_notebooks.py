@@ -51,7 +51,7 @@ assert all(estimate.value is not None for estimate in found.estimates["learned"]
 assert all(estimate.value is None for name in list(candidates)[1:] for estimate in found.estimates[name].values())
 assert all(low <= actual_value <= high for name, (_, low, high, actual_value) in comparison.items() if name != "always replaced")
 assert any(finding["code"] == "action-leaks" for finding in coirl.cohort.lint(leaking, preset="ai-clinician"))
-assert 0.7 < overall["top_one"]["value"] < 0.85 and overall["majority"]["value"] < 0.4
+assert 0.7 < measures["top_one"]["value"] < 0.85 and rules["most_frequent"]["value"] < 0.4
 assert run.learner.score(cohort.test) > 0.87
 refusals = [own[estimator]["status"] for _, own in scores["off_policy"]["policies"] for estimator in ("fitted_q", "weighted")]
 assert set(refusals) == {"refused"}

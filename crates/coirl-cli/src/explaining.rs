@@ -1,5 +1,9 @@
 //! An explanation, for people and for programs.
 
+mod effort;
+
+pub(crate) use effort::Effort;
+
 use crate::failure::Failure;
 use crate::networks::NetworkReport;
 use crate::numbers::short;
@@ -80,6 +84,11 @@ impl EntryReport {
         all.enumerate().map(report).collect()
     }
 
+    /// Whether it lies beyond what fits on resampled demonstrations give it.
+    fn is_beyond_resampled(&self) -> bool {
+        self.bootstrap.is_some_and(|own| own.lower.is_finite() && !own.contains(self.weight))
+    }
+
     /// Whether no mapping that explains the demonstrations best has this weight.
     fn is_outside(&self) -> bool {
         self.range.is_some_and(|range| !range.contains(self.weight))
@@ -151,6 +160,8 @@ pub(crate) struct Explanation<'a> {
     pub(crate) value: Terms,
     pub(crate) choice: Result<Option<ChoiceReport>, String>,
     pub(crate) helps: Option<Result<ContextHelps, String>>,
+    /// What was left out or cut short because it would have taken long, in words.
+    pub(crate) shortened: Vec<String>,
 }
 
 impl Explanation<'_> {
@@ -191,6 +202,7 @@ impl Explanation<'_> {
             "weights": rows(&self.weights),
             "value": rows(&self.value),
             "choice": self.choice.as_ref().map_or_else(refused, |choice| json!(choice)),
+            "cut_short": self.shortened,
             "context_helps": self.helps.as_ref().map(|found| {
                 found.as_ref().map_or_else(refused, |found| json!(found))
             }),
@@ -216,9 +228,16 @@ pub(crate) fn write(out: &mut dyn Write, explanation: &Explanation<'_>) -> Resul
     writeln!(out)?;
     text::title(out, "Does the context help?")?;
     match &explanation.helps {
-        None => text::pair(out, "not asked", "--folds 0")?,
+        None => text::pair(out, "not asked", "--folds says in how many parts to look")?,
         Some(Err(reason)) => text::pair(out, "not known", reason)?,
         Some(Ok(helps)) => write_helps(out, helps)?,
+    }
+    if !explanation.shortened.is_empty() {
+        writeln!(out)?;
+        text::title(out, "Cut short, to answer in seconds")?;
+        for words in &explanation.shortened {
+            text::pair(out, "", words)?;
+        }
     }
     writeln!(out)?;
     text::title(out, "How to read this")?;
@@ -243,7 +262,7 @@ fn write_mapping(out: &mut dyn Write, explanation: &Explanation<'_>) -> Result<(
             text::name_of(&names.features, entry.feature),
             format!("{:.3}{}", entry.weight, if entry.is_outside() { "*" } else { " " }),
             interval(entry.range),
-            interval(entry.bootstrap),
+            format!("{}{}", interval(entry.bootstrap), if entry.is_beyond_resampled() { "†" } else { " " }),
             entry.in_words(names),
         ]
     };
@@ -296,6 +315,16 @@ fn write_mapping(out: &mut dyn Write, explanation: &Explanation<'_>) -> Result<(
         Some(Err(reason)) => text::pair(out, "resampled", reason)?,
         Some(Ok(n)) => text::pair(out, "resampled", &format!("95 % of {n} fits on resampled demonstrations"))?,
         None => {}
+    }
+    let beyond = explanation.entries.iter().filter(|entry| entry.is_beyond_resampled()).count();
+    if beyond > 0 {
+        let says = format!(
+            "{beyond} of {} weights lie beyond their own resampled fits. A resample holds only two thirds of the demonstrations, some of them twice: a \
+             fit that is held back by a penalty or stopped early ends elsewhere on it. The interval shows the spread of such fits and is not \
+             centred on the weight",
+            explanation.entries.len()
+        );
+        text::pair(out, "†", &says)?;
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 mod cohort;
 mod convergence;
 mod demonstrated;
+mod hazards;
 mod heat_map;
 mod learned;
 mod markup;
@@ -14,7 +15,7 @@ mod truth;
 
 pub(crate) use cohort::{CohortSections, features_in_words, states_known};
 pub(crate) use convergence::convergence;
-pub(crate) use demonstrated::{agreement, coverage};
+pub(crate) use demonstrated::{agreement, coverage, fields_of_contexts};
 pub(crate) use learned::{change, mapping};
 pub(crate) use markup::{Markup, details, element, paragraph, table, table_of_words, text};
 pub(crate) use page::{Page, Section};

@@ -93,7 +93,9 @@ fn a_table_becomes_a_model_a_mapping_and_a_score() {
         "by visited state (paper)",
         "macro-F1",
         "effective stays",
-        "always taking the most frequent action",
+        "the best trivial rule",
+        "always the most frequent training action",
+        "the training shares of actions",
         "what is not in the table is not seen",
         "one policy for everybody",
         "not for clinical use",
@@ -363,8 +365,14 @@ fn a_table_of_ones_own_is_built_fitted_and_asked_in_its_own_units() {
 
     folder.coirl("report run --resamples 5 --no-off-policy -q").success();
     let page = String::from_utf8(folder.read("run/report.html")).unwrap();
-    for words in ["state 0: ", " mmol/mol", "no metformin</th>", "metformin up to 500</th>", "metformin above 500</th>"]
-    {
+    for words in [
+        "state 0: ",
+        " mmol/mol",
+        "metformin 0: none</th>",
+        "metformin 1: up to 500</th>",
+        "metformin 2: above 500</th>",
+        " years</td>",
+    ] {
         assert!(page.contains(words), "{words}");
     }
 
@@ -482,7 +490,8 @@ fn warnings_of_the_table_stand_above_the_scores() {
     let page = String::from_utf8(folder.read("run/report.html")).unwrap();
     let at = |id: &str| page.find(&format!("<section id=\"{id}\"")).unwrap_or_else(|| panic!("{id}"));
     assert!(at("summary") < at("findings") && at("findings") < at("matching") && at("matching") < at("cohort"));
-    assert!(page.contains("always taking the most frequent action") && page.contains("about the table, "));
+    assert!(page.contains("the best trivial rule") && page.contains("about the table, "));
+    assert!(page.find("the best trivial rule").unwrap() < page.find("to score on").unwrap(), "the verdict comes first");
 }
 
 #[test]

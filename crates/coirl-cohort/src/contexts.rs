@@ -30,7 +30,7 @@ pub struct ContextField {
 
 impl ContextField {
     /// Whether a value was recorded and can be right.
-    pub(super) fn knows(&self, x: f64) -> bool {
+    pub fn knows(&self, x: f64) -> bool {
         is_known(x, self.plausible)
     }
 }

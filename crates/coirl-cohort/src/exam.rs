@@ -3,18 +3,22 @@
 
 use super::encoder::{Actions, Encoder};
 use super::model::Ends;
+use super::rare_actions::{Steps, rare_events};
 use super::recorded::{RecordedStay, TestStays, ValidationStays};
 use super::split::draw;
 use super::synthetic::{CarriedBack, Draws, FittedPolicy, Row, Synthetic, Truth};
-use crate::agreement::{Decisions, Grouping, Matching, MatchingSettings, match_actions, visited_state_accuracy};
+use crate::agreement::{
+    Answers, Decisions, Foreseen, Grouping, Matching, MatchingSettings, foreseen, match_actions, visited_state_accuracy,
+};
 use crate::off_policy::{
     Assessment, AssessmentSettings, Behaviour, BehaviourSettings, Calibration, Episode, FittedQSettings, Record,
     StepPolicy, assess, recorded_outcome,
 };
-use coirl::agent::Agent;
-use coirl::agent::{Confidence, Predictions, policies};
+use crate::rules::{Comparison, Rule, Rules, compare};
+use coirl::agent::{Agent, Confidence, Predictions, policies};
 use coirl::clustering::Points;
 use coirl::domains::sepsis::N_ACTIONS;
+use coirl::learn::{Chooser, Fitted};
 use coirl::model::{ActionId, Cmdp, Context, StateId};
 use coirl::plan::Policy;
 use coirl::resampling::{Estimate, Resampling};
@@ -74,6 +78,30 @@ pub struct AgentAgreement {
     pub published_accuracy: Estimate,
     /// How sure of itself the agent was taken to be for the log-loss, found on validation stays.
     pub confidence: Option<Confidence>,
+    /// How it compares with every rule of the exam, on the same steps.
+    pub comparisons: Vec<Comparison>,
+    /// How rare actions are foreseen; none where no rules say what is rare.
+    pub rare: Vec<Foreseen>,
+}
+
+/// Who is examined: an agent, and what it believes where it was fitted as somebody who chooses softly.
+#[derive(Debug, Clone, Copy)]
+pub struct Examined<'a> {
+    agent: &'a Agent,
+    /// Whose probabilities count for the log-loss instead of those that a temperature gives the agent.
+    chooser: Option<Chooser<'a>>,
+}
+
+impl<'a> From<&'a Agent> for Examined<'a> {
+    fn from(agent: &'a Agent) -> Self {
+        Self { agent, chooser: None }
+    }
+}
+
+impl<'a, M> From<&'a Fitted<M>> for Examined<'a> {
+    fn from(fitted: &'a Fitted<M>) -> Self {
+        Self { agent: &fitted.agent, chooser: fitted.chooser() }
+    }
 }
 
 /// What policies would have reached, by their names.
@@ -94,6 +122,9 @@ pub struct Exam<'a> {
     ends: Ends,
     validation: &'a ValidationStays,
     test: &'a TestStays,
+    rules: Vec<(Rule, Answers)>,
+    /// Shares of all actions in training stays; none without rules.
+    shares: Vec<f64>,
 }
 
 /// Visits of some stays, one after the other.
@@ -141,41 +172,75 @@ impl<'a> Exam<'a> {
         if test.stays().iter().all(|stay| stay.trajectory.actions.is_empty()) {
             return Err(Error::shape("test stays with an action", "at least 1", 0));
         }
-        Ok(Self { model, encoder, ends, validation, test })
+        Ok(Self { model, encoder, ends, validation, test, rules: Vec::new(), shares: Vec::new() })
+    }
+
+    /// The exam with rules that every agent is compared with.
+    pub fn against(self, rules: &Rules) -> Result<Self> {
+        Ok(Self { rules: rules.answers(self.test.stays())?, shares: rules.shares().to_vec(), ..self })
     }
 
     /// How well an agent's actions match those of the test stays.
-    pub fn agreement(&self, agent: &Agent, settings: &ExamSettings) -> Result<AgentAgreement> {
+    ///
+    /// What it does first is what it would take; what it believes is softer. An agent that plans is given the temperature and the lapses that make validation stays
+    /// likeliest. One that was fitted as somebody who chooses softly believes what it was fitted as, and only lapses are found.
+    pub fn agreement<'e>(&self, examined: impl Into<Examined<'e>>, settings: &ExamSettings) -> Result<AgentAgreement> {
+        let Examined { agent, chooser } = examined.into();
         let predicted = |visits: &Visits<'_>| Predictions::of(self.model, agent, &visits.contexts, &visits.states);
+        let believed = |visits: &Visits<'_>| match &chooser {
+            Some(chooser) => Predictions::of(self.model, chooser, &visits.contexts, &visits.states),
+            None => predicted(visits),
+        };
         let confidence = match self.validation.stays() {
             [] => None,
             stays => {
                 let visits = Visits::of(stays);
-                Some(predicted(&visits)?.calibrated_on(&visits.taken))
+                Some(believed(&visits)?.calibrated_on(&visits.taken))
             }
         };
         let visits = Visits::of(self.test.stays());
         let predictions = predicted(&visits)?;
-        let probabilities = match confidence {
-            Some(confidence) => predictions.with_confidence(confidence),
-            None => predictions.probabilities().to_vec(),
+        let sure = |own: &Predictions| match confidence {
+            Some(confidence) => own.with_confidence(confidence),
+            None => own.probabilities().to_vec(),
+        };
+        let beliefs = match &chooser {
+            Some(_) => sure(&believed(&visits)?),
+            None => sure(&predictions),
+        };
+        let (probabilities, of_recorded) = match &chooser {
+            Some(_) => {
+                let rows = beliefs.chunks_exact(predictions.n_actions()).zip(&visits.taken);
+                let own: Vec<f64> = rows.map(|(row, &action)| row[action as usize]).collect();
+                (predictions.probabilities(), Some(own))
+            }
+            None => (&beliefs[..], None),
         };
         let ranks = predictions.ranks();
-        let levels = self.encoder.actions.levels();
+        // Numbers in a column have no order.
+        let levels = match &self.encoder.actions {
+            Actions::Doses(_) => self.encoder.actions.levels(),
+            Actions::Numbered { .. } => Vec::new(),
+        };
         let decisions = Decisions {
             patients: &visits.patients,
             recorded: &visits.taken,
             n_actions: predictions.n_actions(),
-            probabilities: &probabilities,
+            probabilities,
             scores: ranks.as_deref(),
+            of_recorded: of_recorded.as_deref(),
             levels: &levels,
         };
         let own = MatchingSettings { resampling: settings.resampling.clone(), ..MatchingSettings::default() };
         let states: Vec<u32> = visits.states.iter().flat_map(|states| states.iter().map(|state| state.0)).collect();
         let first = |row: &[f64]| (1..row.len()).fold(0, |best, i| if row[i] > row[best] { i } else { best }) as u32;
         let taken: Vec<u32> = predictions.probabilities().chunks_exact(predictions.n_actions()).map(first).collect();
+        let matching = match_actions(&decisions, &self.groupings(), &own)?.withholding(settings.smallest_cell);
+        let answers = decisions.answers(own.floor);
         Ok(AgentAgreement {
-            matching: match_actions(&decisions, &self.groupings(), &own)?.withholding(settings.smallest_cell),
+            comparisons: compare(&visits.patients, &answers, &self.rules, &settings.resampling)?,
+            rare: self.rare(&visits, &beliefs, settings),
+            matching,
             published_accuracy: visited_state_accuracy(
                 &visits.patients,
                 &states,
@@ -185,6 +250,24 @@ impl<'a> Exam<'a> {
             )?,
             confidence,
         })
+    }
+
+    /// How well rare actions are foreseen by these probabilities.
+    fn rare(&self, visits: &Visits<'_>, probabilities: &[f64], settings: &ExamSettings) -> Vec<Foreseen> {
+        let lengths: Vec<usize> = visits.states.iter().map(|states| states.len()).collect();
+        let steps = Steps {
+            patients: &visits.patients,
+            lengths: &lengths,
+            taken: &visits.taken,
+            probabilities,
+            n_actions: self.model.n_actions(),
+        };
+        let events =
+            if self.shares.is_empty() { Vec::new() } else { rare_events(&self.encoder.actions, &self.shares, &steps) };
+        let told = |(event, at_risk): (String, Vec<_>)| {
+            foreseen(event, &at_risk, settings.smallest_cell, &settings.resampling)
+        };
+        events.into_iter().filter_map(told).collect()
     }
 
     /// Patients by each field of the context: by its values where it has two, else below and above the training median, and whoever has none.

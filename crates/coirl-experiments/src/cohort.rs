@@ -6,6 +6,7 @@ use coirl::Result;
 use coirl::learn::{Problem, Recorder, Stop, Watch, Watched};
 use coirl::methods::{Settings, fit};
 use coirl::resampling::Resampling;
+use coirl_cohort::rules::{Rule, Rules};
 use coirl_cohort::{Cohort, Ends, Exam, ExamSettings, ValidationStays, draw, synthetic::Synthetic};
 use serde::Serialize;
 
@@ -25,7 +26,7 @@ pub struct Fared {
     pub by_visited_state: f64,
     /// Mean F1 over actions.
     pub macro_f1: f64,
-    /// Share of the most frequent action.
+    /// Share of the test steps with the most frequent training action.
     pub majority: f64,
     /// Value above random by the clinicians' without lapses, where the table is synthetic and its simulator knows the actions.
     pub true_value: Option<f64>,
@@ -52,7 +53,8 @@ pub fn enter(
     let settings = Settings { stop, record_every: Some(record_every.unwrap_or_default()), ..own };
     let fitted = fit(&problem, &settings, Watch { validation: Some(&validation), examination: None }, recorder)?;
     let ends = Ends::of_spec(cohort.encoder.centroids.n_clusters(), &cohort.spec);
-    let exam = Exam::new(model, &cohort.encoder, ends, &cohort.validation, &cohort.test)?;
+    let rules = Rules::fit(&cohort.train, &cohort.validation, ends.n_states(), model.n_actions())?;
+    let exam = Exam::new(model, &cohort.encoder, ends, &cohort.validation, &cohort.test)?.against(&rules)?;
     // Spread is over seeds here; intervals of single runs are not asked for.
     let resampling = Resampling { resamples: 2, seed: cohort.seed, ..Resampling::default() };
     let settings = ExamSettings { resampling, ..ExamSettings::default() };
@@ -62,13 +64,14 @@ pub fn enter(
         None => None,
     };
     let overall = &agreement.matching.overall;
+    let majority = agreement.comparisons.iter().find(|own| own.rule == Rule::MostFrequent);
     Ok(Fared {
         name: entrant.name.clone(),
         seed: cohort.seed,
         by_step: overall.top_one.value,
         by_visited_state: agreement.published_accuracy.value,
         macro_f1: overall.macro_f1.value,
-        majority: overall.majority.value,
+        majority: majority.map_or(f64::NAN, |own| own.pairing.same_action.value),
         true_value: carried.and_then(|carried| carried.first().map(|carried| carried.relative_value())),
         steps: fitted.steps,
     })

@@ -38,6 +38,7 @@ fn by_hand(scores: Option<&[f64]>) -> Matching {
         n_actions: 4,
         probabilities: &PROBABILITIES,
         scores,
+        of_recorded: None,
         levels: &[4],
     };
     let sexes = Grouping { name: "sex".into(), labels: BTreeMap::from([(7, "f".into())]) };
@@ -60,12 +61,9 @@ fn four_steps_counted_by_hand() {
     near(all.macro_f1.value, (2.0 / 3.0 + 0.0 + 0.0 + 1.0) / 4.0);
     near(all.log_loss.value, -(0.4_f64.ln() + 0.4_f64.ln() + 2.0 * 1e-6_f64.ln()) / 4.0);
     near(all.floored, 0.5);
-    assert_eq!(all.majority_action, 0);
-    near(all.majority.value, 0.5);
     let [sex] = &matching.groupings[..] else { panic!("one grouping") };
     assert_eq!((sex.unlabelled, sex.groups.len(), sex.groups[0].label.as_str()), (Some(1), 1, "f"));
     near(sex.groups[0].agreement.as_ref().unwrap().top_one.value, 1.0 / 3.0);
-    near(sex.groups[0].agreement.as_ref().unwrap().majority.value, 2.0 / 3.0);
     assert!(serde_json::to_string(&matching).unwrap().contains("\"top_three\""));
 }
 
@@ -80,6 +78,7 @@ fn told(sizes: &[usize], smallest: usize) -> Vec<Option<usize>> {
         n_actions: 2,
         probabilities: &probabilities,
         scores: None,
+        of_recorded: None,
         levels: &[],
     };
     let (last, labelled) = sizes.split_last().unwrap();
@@ -124,6 +123,7 @@ fn tables_that_do_not_fit_are_refused() {
         n_actions: 4,
         probabilities: &PROBABILITIES,
         scores: None,
+        of_recorded: None,
         levels: &[2, 2],
     };
     let refused = |decisions: Decisions<'_>| match_actions(&decisions, &[], &few()).is_err();
@@ -165,6 +165,7 @@ impl Table {
             n_actions: ACTIONS as usize,
             probabilities: &self.probabilities,
             scores: None,
+            of_recorded: None,
             levels: &[3, 2],
         }
     }
@@ -214,6 +215,7 @@ fn intervals_count_patients_not_steps() {
         n_actions: 2,
         probabilities: &[1.0, 0.0].repeat(4000),
         scores: None,
+        of_recorded: None,
         levels: &[],
     };
     let settings = MatchingSettings { resampling: Resampling { resamples: 2000, ..Resampling::default() }, ..few() };

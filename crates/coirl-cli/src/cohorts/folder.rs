@@ -9,9 +9,10 @@
 //!   contexts.csv       a row per stay
 //!   trajectories.csv   demonstration, step, state, action
 //!   stays.csv          ids, fields and the end of each stay
-//!   points.npy         test only: the measurements of every step, as distances see them
+//!   points.npy         the measurements of every step, as distances see them
 //! ```
 
+use super::limits::Limits;
 use crate::arguments::Global;
 use crate::commands::fit::write_matrix;
 use crate::destination::to_file;
@@ -24,7 +25,8 @@ use coirl::demos::Trajectory;
 use coirl::model::{Cmdp, Context};
 use coirl_cohort::synthetic::Synthetic;
 use coirl_cohort::{
-    Cohort, Encoder, Ends, Finding, Flow, RecordedStay, Spec, SupportSummary, TestStays, TrainStays, ValidationStays,
+    Cohort, Encoder, Ends, Finding, Flow, PartSummary, RecordedStay, Spec, SupportSummary, TestStays, TrainStays,
+    ValidationStays, admitted_share,
 };
 use serde::{Deserialize, Serialize};
 use std::io::Write;
@@ -110,10 +112,7 @@ impl CohortFolder {
         ] {
             let own = folder.folder(part.folder())?;
             write_part(&own, model, &cohort.encoder, stays)?;
-            // Neighbours are looked for among the stays that are scored only.
-            if part == Part::Test {
-                write_points(&own.file(POINTS), cohort.encoder.measurements.len(), stays)?;
-            }
+            write_points(&own.file(POINTS), cohort.encoder.measurements.len(), stays)?;
         }
         write_model(&folder.file(MODEL), model)?;
         to_file(&folder.file("flow.csv"), |out| {
@@ -197,20 +196,33 @@ impl CohortFolder {
 
     /// Stays to learn from.
     pub(crate) fn train(&self, model: &Cmdp) -> Result<TrainStays, Failure> {
-        Ok(TrainStays::new(self.stays(model, Part::Train)?))
+        Ok(TrainStays::new(self.stays(model, Part::Train, true)?))
     }
 
     /// Stays to stop and choose by.
     pub(crate) fn validation(&self, model: &Cmdp) -> Result<ValidationStays, Failure> {
-        Ok(ValidationStays::new(self.stays(model, Part::Validation)?))
+        Ok(ValidationStays::new(self.stays(model, Part::Validation, true)?))
     }
 
     /// Stays to score on.
     pub(crate) fn test(&self, model: &Cmdp) -> Result<TestStays, Failure> {
-        Ok(TestStays::new(self.stays(model, Part::Test)?))
+        Ok(TestStays::new(self.stays(model, Part::Test, true)?))
     }
 
-    fn stays(&self, model: &Cmdp, part: Part) -> Result<Vec<RecordedStay>, Failure> {
+    /// What limits scores on it.
+    pub(crate) fn limits(&self) -> Result<Limits, Failure> {
+        let model = self.model()?;
+        let stays = |part: Part| self.stays(&model, part, false);
+        let (train, validation, test) = (stays(Part::Train)?, stays(Part::Validation)?, stays(Part::Test)?);
+        let contexts = &self.file.encoder.contexts;
+        let parts = [&train, &validation, &test].map(|stays| PartSummary::of(stays, contexts));
+        let admitted = admitted_share(&model, &test);
+        let (n, train) = (train.len(), TrainStays::new(train));
+        let left_out = n - train.demonstrations(&model)?.demonstrations().len();
+        Ok(Limits::new(&self.file, admitted, left_out, parts))
+    }
+
+    fn stays(&self, model: &Cmdp, part: Part, with_points: bool) -> Result<Vec<RecordedStay>, Failure> {
         let folder = self.path.join(part.folder());
         let (contexts, trajectories) = (folder.join("contexts.csv"), folder.join("trajectories.csv"));
         if !contexts.exists() {
@@ -227,7 +239,8 @@ impl CohortFolder {
             let reason = format!("has {} stays, but there are {} contexts", saved.len(), contexts.len());
             return Err(Failure::in_file(&path, reason));
         }
-        let points = self.points(part, trajectories.iter().map(|path| path.actions.len()).sum())?;
+        let n_steps = trajectories.iter().map(|path| path.actions.len()).sum();
+        let points = if with_points { self.points(part, n_steps)? } else { Vec::new() };
         let width = self.file.encoder.measurements.len();
         let mut at = 0;
         let stay = |((saved, context), trajectory): ((SavedStay, Context), Trajectory)| {

@@ -2,17 +2,19 @@
 
 use super::NOT_FOR_CLINICAL_USE;
 use super::folder::CohortFile;
+use super::limits::by_part;
 use super::scoring::{Scored, Scores};
+use super::units::action_in_words;
+use super::verdicts::{about_rules, rare_actions, rules, verdict};
 use crate::failure::Failure;
 use crate::numbers::{count, short};
 use crate::text::{self, Tabular};
-use coirl::model::{ActionId, Cmdp};
+use coirl::model::Cmdp;
 use coirl::resampling::Estimate;
 use coirl_cohort::off_policy::{Assessment, Outcome};
 use coirl_cohort::synthetic::{Worth, Yardsticks};
 use coirl_cohort::{
-    Actions, AgentAgreement, CandidateScore, Cohort, DoseLevels, Encoder, Finding, FlowStep, OffPolicy, Severity,
-    TrainStays,
+    AgentAgreement, CandidateScore, Cohort, Finding, FlowStep, OffPolicy, PartSummary, Severity, TrainStays,
 };
 use coirl_experiments::Entrant;
 use coirl_experiments::cohort::Fared;
@@ -28,6 +30,10 @@ pub(crate) fn write_build(out: &mut dyn Write, cohort: &Cohort, file: &CohortFil
     flow(file).write(out)?;
     writeln!(out)?;
     let Cohort { model, train, validation, test, .. } = cohort;
+    let parts =
+        [train.stays(), validation.stays(), test.stays()].map(|stays| PartSummary::of(stays, &file.encoder.contexts));
+    by_part(file, &parts).write(out)?;
+    writeln!(out)?;
     for (label, words) in described(file, model, train, [validation.stays().len(), test.stays().len()]) {
         text::pair(out, label, &words)?;
     }
@@ -65,7 +71,7 @@ pub(crate) fn described(
                 short(explained(file)),
             ),
         ),
-        ("actions", actions(encoder, train)),
+        ("actions", actions(file, train)),
         ("contexts", encoder.contexts.names().join(", ")),
         (
             "support",
@@ -86,7 +92,8 @@ fn explained(file: &CohortFile) -> f64 {
     (1000.0 * (1.0 - file.inertia / total)).round() / 10.0
 }
 
-fn actions(encoder: &Encoder, train: &TrainStays) -> String {
+fn actions(file: &CohortFile, train: &TrainStays) -> String {
+    let encoder = &file.encoder;
     let mut times = vec![0_u64; encoder.actions.len()];
     for action in train.stays().iter().flat_map(|stay| &stay.trajectory.actions) {
         if let Some(n) = times.get_mut(action.index()) {
@@ -96,29 +103,9 @@ fn actions(encoder: &Encoder, train: &TrainStays) -> String {
     let total: u64 = times.iter().sum();
     let most = times.iter().copied().max().unwrap_or_default();
     let at = times.iter().position(|n| *n == most).unwrap_or_default();
-    let name = action_in_words(encoder, at);
+    let name = action_in_words(&file.spec, encoder, at);
     let share = 100.0 * most as f64 / total.max(1) as f64;
     format!("{}; the most frequent is {name}, {share:.1} % of the training steps", times.len())
-}
-
-/// An action with the doses that it stands for, in the units of the table.
-pub(crate) fn action_in_words(encoder: &Encoder, action: usize) -> String {
-    let Actions::Doses(doses) = &encoder.actions else {
-        return encoder.actions.names().get(action).cloned().unwrap_or_default();
-    };
-    let levels = encoder.actions.levels_of(ActionId(action as u32));
-    let range = |(dose, level): (&DoseLevels, usize)| {
-        // Edges are the largest dose of every level above zero but the last.
-        let edge = |back: usize| level.checked_sub(back).and_then(|at| dose.edges.get(at)).copied();
-        match (level, edge(2), edge(1)) {
-            (0, ..) => format!("no {}", dose.column),
-            (_, Some(above), Some(most)) => format!("{} {} to {}", dose.column, short(above), short(most)),
-            (_, Some(above), None) => format!("{} above {}", dose.column, short(above)),
-            (_, None, None) => dose.column.clone(),
-            (_, None, Some(most)) => format!("{} up to {}", dose.column, short(most)),
-        }
-    };
-    doses.iter().zip(levels).map(range).collect::<Vec<_>>().join(", ")
 }
 
 /// What somebody should look at.
@@ -192,7 +179,7 @@ pub(crate) fn write_selection(out: &mut dyn Write, scores: &[CandidateScore]) ->
 /// Scores of several runs on one cohort, below what was suspicious about its table.
 pub(crate) fn write_scores(out: &mut dyn Write, findings: &[Finding], scores: &Scores) -> Result<(), Failure> {
     let runs = &scores.runs;
-    let Some(matched) = matching(runs) else { return Ok(()) };
+    let Some(matched) = matching(scores) else { return Ok(()) };
     let warnings = warnings(findings);
     if !warnings.is_empty() {
         text::title(out, "Before believing the scores: warnings of the cohort")?;
@@ -201,13 +188,34 @@ pub(crate) fn write_scores(out: &mut dyn Write, findings: &[Finding], scores: &S
         }
         writeln!(out)?;
     }
-    matched.write(out)?;
-    writeln!(out)?;
+    text::title(out, "Verdict")?;
     for scored in runs {
         text::pair(out, &scored.method, &verdict(scored))?;
     }
     writeln!(out)?;
-    subgroups(runs).write(out)?;
+    let limits = scores.limits_in_words();
+    if !limits.is_empty() {
+        text::title(out, "What limits the scores")?;
+        for (label, words) in limits {
+            text::pair(out, label, &words)?;
+        }
+        writeln!(out)?;
+    }
+    matched.write(out)?;
+    writeln!(out)?;
+    for table in rules(scores) {
+        table.write(out)?;
+        writeln!(out)?;
+    }
+    for (label, words) in about_rules(scores.logistic) {
+        text::pair(out, label, &words)?;
+    }
+    writeln!(out)?;
+    if let Some(table) = rare_actions(scores) {
+        table.write(out)?;
+        writeln!(out)?;
+    }
+    subgroups(scores).write(out)?;
     if let Some(off_policy) = &scores.off_policy {
         writeln!(out)?;
         reached(off_policy).write(out)?;
@@ -229,10 +237,11 @@ pub(crate) fn write_scores(out: &mut dyn Write, findings: &[Finding], scores: &S
 }
 
 /// How often each run does what was done; nothing where there is no run.
-pub(crate) fn matching(runs: &[Scored]) -> Option<Tabular> {
+pub(crate) fn matching(scores: &Scores) -> Option<Tabular> {
+    let runs = &scores.runs;
     let overall = &runs.first()?.agreement.matching.overall;
     type Measure = (&'static str, fn(&AgentAgreement) -> Option<Estimate>);
-    let measures: [Measure; 8] = [
+    let measures: [Measure; 7] = [
         ("same action, by step", |a| Some(a.matching.overall.top_one)),
         ("… by patient", |a| Some(a.matching.overall.top_one_by_patient)),
         ("… by visited state (paper)", |a| Some(a.published_accuracy)),
@@ -240,39 +249,24 @@ pub(crate) fn matching(runs: &[Scored]) -> Option<Tabular> {
         ("within one level", |a| a.matching.overall.within_one),
         ("macro-F1", |a| Some(a.matching.overall.macro_f1)),
         ("log-loss", |a| Some(a.matching.overall.log_loss)),
-        ("always the most frequent", |a| Some(a.matching.overall.majority)),
     ];
     let mut rows: Vec<Vec<String>> = Vec::new();
     for (name, of) in measures {
         let percent = !matches!(name, "macro-F1" | "log-loss");
         let cell =
             |scored: &Scored| of(&scored.agreement).map_or(String::new(), |estimate| interval(estimate, percent));
-        rows.push([name.to_owned()].into_iter().chain(runs.iter().map(cell)).collect());
+        if runs.iter().any(|scored| of(&scored.agreement).is_some()) {
+            rows.push([name.to_owned()].into_iter().chain(runs.iter().map(cell)).collect());
+        }
     }
     let (patients, steps) = (count(overall.patients), count(overall.steps));
-    let title = format!("Action matching on {patients} patients to score on, {steps} steps");
+    let title = format!("Action matching on {patients} {} to score on, {steps} steps", scores.limits.people());
     Some(Tabular::new(title, &with_runs(&[""], runs), rows))
 }
 
-/// Whether a run does better than always taking the most frequent action, by the intervals of both.
-pub(crate) fn verdict(scored: &Scored) -> String {
-    let overall = &scored.agreement.matching.overall;
-    let (own, majority) = (overall.top_one, overall.majority);
-    let ends = |estimate: Estimate| estimate.interval.map_or([estimate.value; 2], |own| [own.lower, own.upper]);
-    let ([low, high], [majority_low, majority_high]) = (ends(own), ends(majority));
-    let says = match () {
-        () if low > majority_high => "is better than",
-        () if high < majority_low => "is worse than",
-        () => "is not shown to be better than",
-    };
-    let [own, majority] = [own, majority].map(|estimate| interval(estimate, true));
-    format!(
-        "{says} always taking the most frequent action: the same action in {own} % of the steps, against {majority} %"
-    )
-}
-
 /// The same action by step, by subgroup.
-pub(crate) fn subgroups(runs: &[Scored]) -> Tabular {
+pub(crate) fn subgroups(scores: &Scores) -> Tabular {
+    let runs = &scores.runs;
     let mut rows = Vec::new();
     for (g, grouping) in runs.iter().take(1).flat_map(|first| first.agreement.matching.groupings.iter().enumerate()) {
         for (i, group) in grouping.groups.iter().enumerate() {
@@ -286,7 +280,7 @@ pub(crate) fn subgroups(runs: &[Scored]) -> Tabular {
             rows.push([label, patients].into_iter().chain(runs.iter().map(of_run)).collect());
         }
     }
-    Tabular::new("The same action by step, by subgroup", &with_runs(&["", "patients"], runs), rows)
+    Tabular::new("The same action by step, by subgroup", &with_runs(&["", scores.limits.people()], runs), rows)
 }
 
 /// A header with a column per run.
@@ -301,8 +295,6 @@ pub(crate) fn reached(off_policy: &OffPolicy) -> Tabular {
         Outcome::Refused { .. } => "refused".into(),
     };
     let header = ["", "FQE", "WIS", "per decision", "WDR", "stays", "unseen"];
-    let mut recorded = vec!["clinicians, recorded".into(), interval(off_policy.recorded, true)];
-    recorded.resize(header.len(), String::new());
     let row = |(name, assessment): &(String, Assessment)| {
         vec![
             name.clone(),
@@ -314,8 +306,8 @@ pub(crate) fn reached(off_policy: &OffPolicy) -> Tabular {
             format!("{:.1} %", 100.0 * assessment.unseen),
         ]
     };
-    let rows = std::iter::once(recorded).chain(off_policy.policies.iter().map(row)).collect();
-    Tabular::new("Good ends (survival) that policies would have reached, by the recorded outcome", &header, rows)
+    let rows = off_policy.policies.iter().map(row).collect();
+    Tabular::new("Good ends (survival) that policies would have reached, in %", &header, rows)
 }
 
 /// Why numbers were refused, and what to keep in mind about the others.
@@ -333,13 +325,17 @@ pub(crate) fn reservations(off_policy: &OffPolicy) -> Vec<(&'static str, String)
         "calibration error {:.3}, log-loss {:.3} (overall shares {:.3})",
         calibration.error, calibration.log_loss, calibration.overall_log_loss
     );
+    let recorded = format!(
+        "{} % of the stays ended well (survival), whatever policy they followed",
+        interval(off_policy.recorded, true)
+    );
     let others = [
         ("behaviour", behaviour),
         ("unseen", "share of a policy on actions that were never recorded in their state; FQE takes them to be as good as what was done".into()),
         ("FQE", "takes states to be Markov; what is not in the table is not seen. Refused with the weights that could contradict it, unless asked for by --fitted-q-alone".into()),
         ("intervals", "resample patients: they show spread, not what was never recorded".into()),
     ];
-    off_policy.policies.iter().filter_map(refused).chain(others).collect()
+    [("recorded", recorded)].into_iter().chain(off_policy.policies.iter().filter_map(refused)).chain(others).collect()
 }
 
 /// What estimates of survival cannot know, where the truth is known and a run takes actions whose consequences nobody has seen.
@@ -435,7 +431,7 @@ pub(crate) fn write_comparison(
 }
 
 /// A number with its interval.
-fn interval(estimate: Estimate, percent: bool) -> String {
+pub(super) fn interval(estimate: Estimate, percent: bool) -> String {
     let shown = |x: f64| if percent { format!("{:.1}", 100.0 * x) } else { format!("{x:.3}") };
     match estimate.interval {
         Some(interval) => format!("{} [{}, {}]", shown(estimate.value), shown(interval.lower), shown(interval.upper)),

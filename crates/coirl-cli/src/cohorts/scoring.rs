@@ -1,12 +1,15 @@
 //! Scores of what was learned, on the test stays of its cohort.
 
 use super::folder::CohortFolder;
+use super::limits::Limits;
 use crate::failure::Failure;
 use crate::progress;
 use clap::{Args, ValueEnum};
 use coirl::agent::Agent;
+use coirl::methods::Fitted;
 use coirl::resampling::Resampling;
 use coirl_cohort::off_policy::{AssessmentSettings, BehaviourSettings, Comparable};
+use coirl_cohort::rules::{LogisticFit, Rules, Verdict, log_loss_verdict, verdict};
 use coirl_cohort::synthetic::CarriedBack;
 use coirl_cohort::{AgentAgreement, Exam, ExamSettings, OffPolicy};
 use serde::Serialize;
@@ -81,46 +84,75 @@ impl ExamArgs {
     pub(crate) fn score(
         &self,
         cohort: &CohortFolder,
-        runs: &[(&Path, &Agent)],
+        runs: &[(&Path, &Fitted)],
         seed: u64,
         quiet: bool,
     ) -> Result<Scores, Failure> {
         let settings = self.settings(seed);
         let model = cohort.model()?;
-        let (validation, test) = (cohort.validation(&model)?, cohort.test(&model)?);
+        let (train, validation, test) = (cohort.train(&model)?, cohort.validation(&model)?, cohort.test(&model)?);
         let exam = Exam::new(&model, &cohort.file.encoder, cohort.ends(), &validation, &test)?;
         let bar = progress::stage("scoring", quiet);
-        bar.set_length(2 * runs.len() as u64 + 1);
+        bar.set_length(2 * runs.len() as u64 + 2);
+        let rules = Rules::fit(&train, &validation, cohort.ends().n_states(), model.n_actions())?;
+        let rules = rules.with_logistic(&train, &validation, seed)?;
+        let exam = exam.against(&rules)?;
+        bar.inc(1);
         let mut agreements = Vec::new();
-        for (_, agent) in runs {
-            agreements.push(exam.agreement(agent, &settings)?);
+        for (_, fitted) in runs {
+            agreements.push(exam.agreement(*fitted, &settings)?);
             bar.inc(1);
         }
-        let agents: Vec<&Agent> = runs.iter().map(|(_, agent)| *agent).collect();
+        let limits = cohort.limits()?.withholding(self.smallest_cell);
+        let fitted = runs;
+        let agents: Vec<&Agent> = runs.iter().map(|(_, fitted)| &fitted.agent).collect();
         let truths = match &cohort.file.truth {
             Some(synthetic) => exam.true_values(&agents, synthetic, &settings)?,
             None => None,
         };
         bar.inc(runs.len() as u64);
         let truths = truths.map_or_else(|| vec![None; runs.len()], |truths| truths.into_iter().map(Some).collect());
-        let scored = |(((path, _), agreement), truth): ((&(&Path, &Agent), AgentAgreement), Option<CarriedBack>)| {
+        let scored = |(((path, _), agreement), truth): ((&(&Path, &Fitted), AgentAgreement), Option<CarriedBack>)| {
             let method = path.file_name().map_or_else(|| path.to_string_lossy(), |name| name.to_string_lossy());
-            Scored { run: path.display().to_string(), method: method.into_owned(), agreement, truth }
+            Scored {
+                run: path.display().to_string(),
+                method: method.into_owned(),
+                verdict: verdict(&agreement.comparisons),
+                log_loss_verdict: log_loss_verdict(&agreement.comparisons),
+                agreement,
+                truth,
+            }
         };
         let runs: Vec<Scored> = runs.iter().zip(agreements).zip(truths).map(scored).collect();
         let agents: Vec<(String, &Agent)> = runs.iter().map(|scored| scored.method.clone()).zip(agents).collect();
         let off_policy = if self.no_off_policy { None } else { exam.off_policy(&agents, &settings)? };
         bar.finish_and_clear();
-        Ok(Scores { runs, off_policy, settings })
+        let limits_of_agents = {
+            let named = runs.iter().zip(fitted).map(|(scored, (_, fitted))| (scored.method.as_str(), &fitted.agent));
+            limits.in_words(&named.collect::<Vec<_>>())
+        };
+        Ok(Scores { runs, logistic: rules.logistic(), limits, limits_of_agents, off_policy, settings })
     }
 }
 
 /// Runs on one cohort with their scores.
 pub(crate) struct Scores {
     pub(crate) runs: Vec<Scored>,
+    /// What limits the scores, and the same in words.
+    pub(crate) limits: Limits,
+    limits_of_agents: Vec<(&'static str, String)>,
+    /// How the logistic model went that agents are compared with.
+    pub(crate) logistic: Option<LogisticFit>,
     /// Nothing where no outcome is recorded, or it was not asked for.
     pub(crate) off_policy: Option<OffPolicy>,
     pub(crate) settings: ExamSettings,
+}
+
+impl Scores {
+    /// What limits the scores, in words.
+    pub(crate) fn limits_in_words(&self) -> Vec<(&'static str, String)> {
+        self.limits_of_agents.clone()
+    }
 }
 
 /// A run with its scores.
@@ -129,6 +161,9 @@ pub(crate) struct Scored {
     pub(crate) run: String,
     /// What the run is called.
     pub(crate) method: String,
+    /// How it stands to the best trivial rule by the action it takes first, and by its log-loss.
+    pub(crate) verdict: Option<Verdict>,
+    pub(crate) log_loss_verdict: Option<Verdict>,
     pub(crate) agreement: AgentAgreement,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) truth: Option<CarriedBack>,

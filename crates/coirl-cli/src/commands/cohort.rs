@@ -12,8 +12,8 @@ use crate::numbers::{count, full};
 use crate::output::OutputFolder;
 use crate::progress;
 use clap::{Args, Subcommand, ValueEnum};
-use coirl::agent::Agent;
 use coirl::clustering::Step;
+use coirl::methods::Fitted;
 use coirl_cohort::synthetic::{Clinician, Synthetic};
 use coirl_cohort::{BuildStage, CandidateScore, Cohort, Selection, Spec, Table, build, lint, presets, select};
 use coirl_experiments::cohort::{Fared, enter};
@@ -471,14 +471,14 @@ fn score(args: &ScoreArgs, global: &Global) -> Result<(), Failure> {
             format!("learned from {}, the first run from {}", other.cohort.path().display(), cohort.path().display());
         return Err(Failure::in_file(path, reason));
     }
-    let examined: Vec<(&Path, &Agent)> =
-        args.runs.iter().zip(&runs).map(|(path, run)| (path.as_path(), &run.fitted.agent)).collect();
+    let examined: Vec<(&Path, &Fitted)> =
+        args.runs.iter().zip(&runs).map(|(path, run)| (path.as_path(), &run.fitted)).collect();
     let scores = args.exam.score(cohort, &examined, global.seed, global.quiet)?;
     if global.json {
-        let Scores { runs, off_policy, settings } = &scores;
+        let Scores { runs, logistic, limits, off_policy, settings, .. } = &scores;
         let warnings = warnings(&cohort.file.findings);
         let line = json!({
-            "runs": runs, "off_policy": off_policy, "settings": settings, "warnings": warnings, "note": NOT_FOR_CLINICAL_USE,
+            "runs": runs, "logistic": logistic, "limits": limits, "off_policy": off_policy, "settings": settings, "warnings": warnings, "note": NOT_FOR_CLINICAL_USE,
         });
         return to_stdout(|out| Ok(writeln!(out, "{line}")?));
     }

@@ -2,19 +2,20 @@
 
 use crate::arguments::{Global, PAGE};
 use crate::contexts::{ContextText, mean_context};
-use crate::destination::{to_stdout, to_terminal};
-use crate::explaining::{ChoiceReport, EntryReport, Explanation, write};
+use crate::destination::{note, to_stdout, to_terminal};
+use crate::explaining::{ChoiceReport, Effort, EntryReport, Explanation, write};
 use crate::failure::{Failure, Outcome};
 use crate::fitting::{DataArgs, Run, SourceData};
 use crate::networks::NetworkReport;
 use crate::progress;
 use clap::Args;
 use coirl::demos::Demonstration;
-use coirl::inspect::{self, BootstrapSettings, ContextHelpsSettings, Contributions, DeterminationSettings, Progress};
+use coirl::inspect::{self, BootstrapSettings, ContextHelpsSettings, Contributions, Progress};
 use coirl::learn::Problem;
 use coirl::mapping::{LinearMapping, ParametricMapping};
 use coirl::methods::settled;
 use coirl::model::StateId;
+use std::io::IsTerminal;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
@@ -46,15 +47,15 @@ pub(crate) struct ExplainArgs {
     /// The state whose choice is explained [default: the most frequent start]
     #[arg(long, value_name = "S")]
     state: Option<u32>,
-    /// Fits on resampled demonstrations; 0 leaves them out
-    #[arg(long, value_name = "N", default_value_t = 50)]
-    bootstrap: usize,
-    /// Parts of the demonstrations, each held out once, to see whether context helps; 0 leaves it out
-    #[arg(long, value_name = "N", default_value_t = ContextHelpsSettings::default().folds)]
-    folds: usize,
-    /// Entries of the mapping whose range is looked for, the largest first
-    #[arg(long, value_name = "N", default_value_t = DeterminationSettings::default().max_entries)]
-    entries: usize,
+    /// Fits on resampled demonstrations; 0 leaves them out [default: 50, or as many as take some seconds]
+    #[arg(long, value_name = "N")]
+    bootstrap: Option<usize>,
+    /// Parts of the demonstrations, each held out once, to see whether context helps; 0 leaves it out [default: 5, or 0 where they take too long]
+    #[arg(long, value_name = "N")]
+    folds: Option<usize>,
+    /// Entries of the mapping whose range is looked for, the largest first [default: 300, or as many as take some seconds]
+    #[arg(long, value_name = "N")]
+    entries: Option<usize>,
     #[command(flatten)]
     data: DataArgs,
 }
@@ -85,25 +86,26 @@ pub(crate) fn run(args: &ExplainArgs, global: &Global) -> Result<Outcome, Failur
         return Err(Failure::refused(format!("--state {}: the model has {} states", state.0, model.n_states())));
     }
 
-    let determination = DeterminationSettings { max_entries: args.entries, ..DeterminationSettings::default() };
+    let effort = Effort::of(&problem, fitted);
+    let determination = effort.determination(args.entries);
+    let (bootstrap, folds) = (effort.bootstrap(args.bootstrap), effort.folds(args.folds));
     let found = match &linear {
         Some(mapping) => watched("looking for what is determined", global, |listener| {
             inspect::determine(&problem, mapping, &determination, listener)
         }),
         None => Err(coirl::Error::NotLinear),
     };
-    let resampled = (args.bootstrap > 0).then(|| {
+    let resampled = (bootstrap > 0).then(|| {
         if linear.is_none() {
             return Err(coirl::Error::NotLinear);
         }
-        let settings =
-            BootstrapSettings { replicates: args.bootstrap, seed: global.seed, ..BootstrapSettings::default() };
+        let settings = BootstrapSettings { replicates: bootstrap, seed: global.seed, ..BootstrapSettings::default() };
         watched("fitting resampled demonstrations", global, |listener| {
             inspect::bootstrap(&problem, &settled(fitted), &settings, listener)
         })
     });
-    let helps = (args.folds > 0).then(|| {
-        let folds = args.folds.min(problem.len());
+    let helps = (folds > 0).then(|| {
+        let folds = folds.min(problem.len());
         let settings = ContextHelpsSettings { folds, seed: global.seed, ..ContextHelpsSettings::default() };
         watched("fitting with and without context", global, |listener| {
             inspect::context_helps(&problem, &settled(fitted), &settings, listener)
@@ -130,6 +132,7 @@ pub(crate) fn run(args: &ExplainArgs, global: &Global) -> Result<Outcome, Failur
             .map(|choice| choice.map(|choice| ChoiceReport::new(choice, model.names())))
             .map_err(|e| e.to_string()),
         helps: helps.map(|found| found.map_err(|error| error.to_string())),
+        shortened: effort.shortened(&determination, linear.is_some(), (args.bootstrap, bootstrap), (args.folds, folds)),
     };
     if global.json {
         let line = serde_json::to_string(&explanation.as_json()).map_err(std::io::Error::from)?;
@@ -146,6 +149,10 @@ fn watched<T>(
     global: &Global,
     work: impl FnOnce(&mut dyn FnMut(Progress) -> ControlFlow<()>) -> coirl::Result<T>,
 ) -> coirl::Result<T> {
+    // Whoever sees no bar hears at least what takes the time.
+    if !std::io::stderr().is_terminal() {
+        note(global.quiet, &format!("{what} ..."));
+    }
     let bar = progress::stage(what, global.quiet);
     let found = work(&mut |progress| {
         bar.set_length(progress.total as u64);

@@ -1,7 +1,7 @@
 //! `coirl fit`: from demonstrations to a mapping.
 
 use crate::arguments::{Global, PAGE};
-use crate::cohorts::{CohortFolder, InputArgs};
+use crate::cohorts::{CohortFolder, InputArgs, too_many_parameters};
 use crate::commands::cohort::build_cohort;
 use crate::destination::{check_can_be_written, note, to_file, to_stdout, to_terminal};
 use crate::failure::{Failure, Outcome};
@@ -324,7 +324,8 @@ fn fit(args: &FitArgs, out: Option<OutputFolder>, global: &Global) -> Result<Out
     let report = Report::new(entry.name, &source, &fitted, score, validation_loss, files.clone())
         .with_dynamics(dynamics)
         .with_references(trivial_rules(&fitted, &problem)?)
-        .with_validation_accuracy(accuracy, left_out);
+        .with_validation_accuracy(accuracy, left_out)
+        .with_limits(args.limits(&fitted, &problem)?);
     if global.json {
         let line = serde_json::to_string(&report).map_err(std::io::Error::from)?;
         to_stdout(|out| Ok(writeln!(out, "{line}")?))?;
@@ -405,6 +406,17 @@ impl FitArgs {
         };
         write_model(&own, model)?;
         Ok(data.in_model(std::path::absolute(&own).map_err(|error| Failure::in_file(&own, error))?))
+    }
+
+    /// What limits a run on a cohort, in words; nothing for others.
+    fn limits(&self, fitted: &Fitted, problem: &Problem<'_>) -> Result<Vec<(&'static str, String)>, Failure> {
+        let Some(cohort) = self.data.cohort() else { return Ok(Vec::new()) };
+        let steps =
+            (0..problem.len()).flat_map(|i| problem.data().trajectories(i)).map(|path| path.actions.len()).sum();
+        let told = too_many_parameters("the agent", &fitted.agent, steps, problem.len());
+        // What was done to those who are scored on is for scores to tell.
+        let limits = CohortFolder::open(cohort)?.limits()?.before_scoring();
+        Ok(limits.in_words(&[]).into_iter().chain(told).collect())
     }
 
     /// Writes everything else, the manifest last; the files by what they are.

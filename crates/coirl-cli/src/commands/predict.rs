@@ -1,6 +1,7 @@
 //! `coirl predict`: how to act in a context that nobody has seen, by what was learned.
 
 use crate::arguments::{Global, PAGE};
+use crate::cohorts::{CohortFolder, levels_in_words};
 use crate::contexts::{ContextText, context_names, read_contexts};
 use crate::destination::{note, to_file, to_stdout, to_terminal};
 use crate::failure::{Failure, Outcome};
@@ -8,10 +9,12 @@ use crate::fitting::{DataArgs, Run};
 use crate::numbers::count;
 use crate::predicting::{Answer, Answers, Followed, KnownArgs, Report};
 use crate::progress;
+use crate::text;
 use clap::{ArgGroup, Args};
 use coirl::mapping::LearnedMapping;
 use coirl::model::{Cmdp, Context};
 use coirl::transfer::{Prediction, Transfer};
+use std::io::Write;
 use std::path::PathBuf;
 
 const EXPLANATION: &str = "\
@@ -123,7 +126,24 @@ pub(crate) fn run(args: &PredictArgs, global: &Global) -> Result<Outcome, Failur
             args.output.show(&Followed::new(&model, agent, names, states, single, contexts)?, global)?;
         }
     }
+    if let Some(cohort) = opened.cohort().filter(|_| !global.json) {
+        let file = CohortFolder::open(cohort)?.file;
+        to_terminal(|out| write_levels(out, &levels_in_words(&file.spec, &file.encoder)))?;
+    }
     Ok(Outcome::Done)
+}
+
+/// What the levels of doses in the names of actions mean.
+fn write_levels(out: &mut dyn Write, levels: &[(String, String)]) -> Result<(), Failure> {
+    if levels.is_empty() {
+        return Ok(());
+    }
+    writeln!(out)?;
+    text::title(out, "Levels of the doses")?;
+    for (dose, words) in levels {
+        text::pair(out, dose, words)?;
+    }
+    Ok(())
 }
 
 impl PredictArgs {

@@ -1,7 +1,7 @@
 //! `coirl report`: a finished run as one page to read, print and hand on.
 
 use crate::arguments::{Global, PAGE};
-use crate::cohorts::{CohortFolder, ExamArgs, Scores};
+use crate::cohorts::{CohortFolder, ExamArgs, Scores, actions_in_words};
 use crate::contexts::{ContextText, mean_context};
 use crate::destination::{check_can_be_written, note, to_file, to_stdout};
 use crate::experiments::{read_folder, write_page};
@@ -9,7 +9,7 @@ use crate::failure::{Failure, Outcome};
 use crate::fitting::{FITTED, Run, SourceData};
 use crate::reporting::{
     CohortSections, Overview, Page, against_the_truth, agreement, change, convergence, coverage, features_in_words,
-    mapping, reward, states_known,
+    fields_of_contexts, mapping, reward, states_known,
 };
 use crate::text::shell_word;
 use clap::Args;
@@ -89,7 +89,12 @@ pub(crate) fn run(args: &ReportArgs, global: &Global) -> Result<Outcome, Failure
         Some(cohort) => scores(args, &run, cohort, model, global)?,
         None => None,
     };
-    let own = cohort.as_ref().map(|cohort| CohortSections { cohort, model, scores: scores.as_ref() });
+    let own = cohort.as_ref().map(|cohort| CohortSections {
+        cohort,
+        model,
+        scores: scores.as_ref(),
+        smallest_cell: args.exam.smallest_cell,
+    });
     let (mut sections, last) = match &own {
         // Of patients the results come first, and how they were come by last.
         Some(own) => (own.results()?, own.origins()?.into_iter().chain([overview.section()?]).collect()),
@@ -99,11 +104,21 @@ pub(crate) fn run(args: &ReportArgs, global: &Global) -> Result<Outcome, Failure
     let learned =
         mapping(fitted, &features).map_or_else(|| change(fitted, &features, &contexts), |section| Ok(Some(section)));
     sections.extend(learned?);
-    sections.extend(reward(fitted, &features, &context, args.context.is_some())?);
+    let fields = own.as_ref().map(CohortSections::fields).transpose()?;
+    sections.extend(reward(
+        fitted,
+        &features,
+        &context,
+        args.context.is_some(),
+        fields.as_deref().unwrap_or_default(),
+    )?);
     // Only of patients can too much be told.
     let smallest = if cohort.is_some() { args.exam.smallest_cell } else { 0 };
-    sections.extend(agreement(model, fitted, &train, smallest)?);
-    sections.push(coverage(model, &train, smallest));
+    let actions = cohort.as_ref().map(|cohort| actions_in_words(&cohort.file));
+    let actions = actions.unwrap_or_else(|| fitted.names.actions.clone());
+    sections.extend(agreement(model, fitted, &actions, &train, smallest)?);
+    let fields = fields.unwrap_or_else(|| fields_of_contexts(model, &train));
+    sections.push(coverage(model, &train, &fields, smallest));
     sections.extend(last);
     // Where the dynamics were learned, those that the expert acted in are no longer at hand.
     if let Some(truth) = data.truth.as_ref().filter(|_| !run.learned_dynamics()) {
@@ -142,6 +157,5 @@ fn scores(
     if cohort.test(model)?.stays().iter().all(|stay| stay.trajectory.actions.is_empty()) {
         return Ok(None);
     }
-    let agent = &run.fitted.agent;
-    args.exam.score(cohort, &[(&args.run, agent)], global.seed, global.quiet).map(Some)
+    args.exam.score(cohort, &[(&args.run, &run.fitted)], global.seed, global.quiet).map(Some)
 }

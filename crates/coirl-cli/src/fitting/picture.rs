@@ -57,7 +57,7 @@ fn likelihood(history: &[Record]) -> Option<(Vec<Plot>, Layout)> {
     if plots.is_empty() {
         return None;
     }
-    let layout = layout(&plots, "log-likelihood").with_legend_position(LegendPosition::InsideBottomRight);
+    let layout = layout(&plots, "log-likelihood");
     Some((plots, layout))
 }
 
@@ -88,8 +88,7 @@ fn shares<const N: usize>(series: [(&str, Vec<(f64, f64)>); N], label: &str) -> 
     let decimals = CLOSE.iter().filter(|close| (f64::MIN_POSITIVE..**close).contains(&(most - least))).count();
     let percent = move |share: f64| format!("{:.decimals$} %", 100.0 * share);
     let format = TickFormat::Custom(std::sync::Arc::new(percent));
-    let layout =
-        layout(&plots, label).with_y_tick_format(format).with_legend_position(LegendPosition::InsideBottomRight);
+    let layout = layout(&plots, label).with_y_tick_format(format);
     Some((plots, layout))
 }
 
@@ -114,5 +113,5 @@ fn layout(plots: &[Plot], y_label: &str) -> Layout {
         .with_x_label("steps")
         .with_y_label(y_label)
         .with_x_tick_format(TickFormat::Auto)
-        .with_legend_position(LegendPosition::InsideTopRight)
+        .with_legend_position(LegendPosition::OutsideBottomColumns)
 }

@@ -63,6 +63,9 @@ pub(crate) struct Report<'a> {
     /// Rules that need no reward, on demonstrations that were left out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     references: Vec<Reference>,
+    /// What limits a run on a cohort, by what kind of limit it is.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    limits: Vec<(&'static str, String)>,
     #[serde(skip)]
     fitted: &'a Fitted,
 }
@@ -98,6 +101,7 @@ impl<'a> Report<'a> {
             files,
             dynamics: None,
             references: Vec::new(),
+            limits: Vec::new(),
             fitted,
         }
     }
@@ -112,6 +116,11 @@ impl<'a> Report<'a> {
     /// The report with rules that the fit has to beat.
     pub(crate) fn with_references(self, references: Vec<Reference>) -> Self {
         Self { references, ..self }
+    }
+
+    /// The report with what limits a run on a cohort.
+    pub(crate) fn with_limits(self, limits: Vec<(&'static str, String)>) -> Self {
+        Self { limits, ..self }
     }
 
     /// The same with what is known of learned dynamics.
@@ -136,6 +145,13 @@ impl<'a> Report<'a> {
         }
         rows.push(row("seconds", format!("{:.2}", taken.as_secs_f64()), ""));
         text::table(out, &["", "", ""], &[1], rows)?;
+        if !self.limits.is_empty() {
+            writeln!(out)?;
+            text::title(out, "What limits the scores")?;
+            for (label, words) in &self.limits {
+                text::pair(out, label, words)?;
+            }
+        }
         if self.fitted.names.model == "sepsis" {
             writeln!(out, "\n{NOT_FOR_CLINICAL_USE}")?;
         }

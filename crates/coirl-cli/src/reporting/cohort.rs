@@ -1,16 +1,20 @@
 //! The cohort that was learned from, and how what was learned does on its test stays.
 
-use super::markup::{Markup, details, json, pairs, paragraph, table, table_of_words};
+use super::demonstrated::Field;
+use super::hazards::hazard_picture;
+use super::markup::{Markup, details, element, json, pairs, paragraph, table, table_of_words};
 use super::page::Section;
 use crate::cohorts::{
-    CohortFile, CohortFolder, Scores, TOO_FEW, action_in_words, by_severity, described, flow, in_truth, matching,
-    reached, reservations, subgroups, unseen_by_estimates, verdict, warnings,
+    CohortFile, CohortFolder, Scores, TOO_FEW, about_rules, action_in_words, by_part, by_severity, described, flow,
+    hazard, in_truth, in_unit, matching, rare_actions, reached, reservations, rules, subgroups, unseen_by_estimates,
+    verdict, warnings,
 };
 use crate::failure::Failure;
 use crate::numbers::{count, short};
 use crate::text::Tabular;
 use coirl::model::Cmdp;
-use coirl_cohort::{Actions, RecordedStay, TrainStays};
+use coirl_cohort::agreement::Foreseen;
+use coirl_cohort::{Actions, PartSummary, RecordedStay, TrainStays};
 use std::collections::BTreeSet;
 
 /// Measurements that a state is told by.
@@ -21,6 +25,8 @@ pub(crate) struct CohortSections<'a> {
     pub(crate) cohort: &'a CohortFolder,
     pub(crate) model: &'a Cmdp,
     pub(crate) scores: Option<&'a Scores>,
+    /// Patients below which nothing is told.
+    pub(crate) smallest_cell: usize,
 }
 
 impl CohortSections<'_> {
@@ -29,6 +35,7 @@ impl CohortSections<'_> {
         let mut sections = vec![self.summary()?, self.look_at()];
         if let Some(scores) = self.scores {
             sections.extend(agreement(scores)?);
+            sections.extend(rare(scores));
             sections.extend(survival(scores));
             sections.extend(worth(scores));
         }
@@ -38,6 +45,21 @@ impl CohortSections<'_> {
     /// What it rests on: who was in the table, and how much was seen.
     pub(crate) fn origins(&self) -> Result<Vec<Section>, Failure> {
         Ok(vec![self.who()?, self.support()])
+    }
+
+    /// The fields of the contexts that were learned from, in the units that people use; values that are not known are left out.
+    pub(crate) fn fields(&self) -> Result<Vec<Field>, Failure> {
+        let train = self.cohort.train(self.model)?;
+        let file = &self.cohort.file;
+        let field = |(j, own): (usize, &coirl_cohort::ContextField)| {
+            let (spec, column) = (file.spec.clone(), own.column.clone());
+            Field {
+                name: own.column.clone(),
+                values: train.stays().iter().map(|stay| stay.fields[j]).filter(|x| own.knows(*x)).collect(),
+                shown: Box::new(move |x| in_unit(&spec, &column, x)),
+            }
+        };
+        Ok(file.encoder.contexts.fields.iter().enumerate().map(field).collect())
     }
 
     /// The most important in a few lines.
@@ -51,12 +73,13 @@ impl CohortSections<'_> {
         };
         let (train, validation, test) = (cohort.train(model)?, cohort.validation(model)?, cohort.test(model)?);
         let [train, validation, test] = [train.stays(), validation.stays(), test.stays()].map(patients);
-        let mut told =
-            vec![("patients", format!("{train} to learn from, {validation} to choose by, {test} to score on"))];
-        match self.scores.and_then(|scores| scores.runs.first()) {
-            Some(scored) => told.push(("verdict", format!("The agent {}.", verdict(scored)))),
-            None => told.push(("verdict", "There are no patients to score on.".into())),
-        }
+        let mut told = vec![match self.scores.and_then(|scores| scores.runs.first()) {
+            Some(scored) => ("verdict", format!("The agent {}.", verdict(scored))),
+            None => ("verdict", "There are no patients to score on.".into()),
+        }];
+        let people = if cohort.file.spec.table.patient.is_some() { "patients" } else { "stays" };
+        told.push((people, format!("{train} to learn from, {validation} to choose by, {test} to score on")));
+        told.extend(self.scores.iter().flat_map(|scores| scores.limits_in_words()));
         told.push(match warnings(&cohort.file.findings).len() {
             0 => ("warnings", "None about the table.".into()),
             1 => ("warnings", "One about the table, which may make everything below wrong.".into()),
@@ -69,10 +92,15 @@ impl CohortSections<'_> {
     fn who(&self) -> Result<Section, Failure> {
         let (cohort, model) = (self.cohort, self.model);
         let file = &cohort.file;
-        let held_out = [cohort.validation(model)?.stays().len(), cohort.test(model)?.stays().len()];
+        let (train, validation, test) = (cohort.train(model)?, cohort.validation(model)?, cohort.test(model)?);
+        let stays = [train.stays(), validation.stays(), test.stays()];
+        let smallest = self.smallest_cell;
+        let parts = stays.map(|stays| PartSummary::of(stays, &file.encoder.contexts).withholding(smallest));
+        let held_out = [parts[1].stays, parts[2].stays];
         let content = Markup::all([
             table(&flow(file)),
-            pairs(described(file, model, &cohort.train(model)?, held_out)),
+            table(&by_part(file, &parts)),
+            pairs(described(file, model, &train, held_out)),
             details("Measurements that make the states", table(&measurements(file))),
             details("What the actions are", table(&actions(file))),
             details("What the context is made of", table(&contexts(file))),
@@ -140,7 +168,7 @@ pub(crate) fn features_in_words(file: &CohortFile, names: &[String], known: &[bo
     let word = |(j, name): (usize, &String)| match j.checked_sub(n_states) {
         None if known.get(j) == Some(&false) => format!("{name}: {TOO_FEW}"),
         None => format!("{name}: {}", telling.get(j).cloned().unwrap_or_default()),
-        Some(action) => action_in_words(encoder, action),
+        Some(action) => action_in_words(&file.spec, encoder, action),
     };
     names.iter().enumerate().map(word).collect()
 }
@@ -164,8 +192,8 @@ fn telling_measurements(file: &CohortFile) -> Vec<String> {
         let mut order: Vec<usize> = (0..measurements.len()).collect();
         order.sort_by(|&a, &b| unusual(b).total_cmp(&unusual(a)));
         let told = order.iter().take(TELLING).map(|&j| {
-            let unit = file.spec.units.get(&measurements[j].column).map(|unit| format!(" {unit}")).unwrap_or_default();
-            format!("{} {}{unit}", measurements[j].column, three_digits(measurements[j].in_unit(row[j])))
+            let column = &measurements[j].column;
+            format!("{column} {}", in_unit(&file.spec, column, measurements[j].in_unit(row[j])))
         });
         told.collect::<Vec<_>>().join(", ")
     };
@@ -188,9 +216,13 @@ fn actions(file: &CohortFile) -> Tabular {
                 dose.typical.iter().enumerate().map(|(level, typical)| {
                     let most = match level {
                         0 => "0".into(),
-                        level => dose.edges.get(level - 1).map_or("any".into(), |edge| short(*edge)),
+                        level => {
+                            let edge = dose.edges.get(level - 1);
+                            edge.map_or("any".into(), |edge| in_unit(&file.spec, &dose.column, *edge))
+                        }
                     };
-                    vec![format!("{}, level {level}", dose.column), most, short(*typical)]
+                    let typical = in_unit(&file.spec, &dose.column, *typical);
+                    vec![format!("{}, level {level}", dose.column), most, typical]
                 })
             });
             let title = "An action is a level of every dose";
@@ -205,31 +237,42 @@ fn actions(file: &CohortFile) -> Tabular {
 }
 
 fn contexts(file: &CohortFile) -> Tabular {
-    let row = |field: &coirl_cohort::ContextField| vec![field.column.clone(), short(field.fill)];
+    let row =
+        |field: &coirl_cohort::ContextField| vec![field.column.clone(), in_unit(&file.spec, &field.column, field.fill)];
     let rows = file.encoder.contexts.fields.iter().map(row).collect();
     // The ends that fields are scaled by are those of single patients; cohort.json has them.
     let header = ["field", "where nothing is known"];
-    Tabular::new("Fields, in the units of the table", &header, rows)
-}
-
-/// As many digits as a clinician reads off an instrument.
-fn three_digits(x: f64) -> String {
-    if x == 0.0 || !x.is_finite() {
-        return short(x);
-    }
-    let scale = 10f64.powi(2 - x.abs().log10().floor() as i32);
-    short((x * scale).round() / scale)
+    Tabular::new("Fields of the context", &header, rows)
 }
 
 fn agreement(scores: &Scores) -> Result<Option<Section>, Failure> {
-    let Some(matched) = matching(&scores.runs) else { return Ok(None) };
+    let Some(matched) = matching(scores) else { return Ok(None) };
     let settings = details("Settings of the scores, complete", json(&scores.settings)?);
     let says =
         "Shares are in per cent, with intervals over resampled patients; nothing was learned from these patients.";
     let verdicts = scores.runs.iter().map(|scored| paragraph(&format!("The agent {}.", verdict(scored))));
-    let content = [paragraph(says), table(&matched)].into_iter().chain(verdicts);
-    let content = Markup::all(content.chain([table(&subgroups(&scores.runs)), settings]));
+    let content =
+        verdicts.chain([paragraph(says), table(&matched)]).chain(rules(scores).iter().map(table).collect::<Vec<_>>());
+    let about = pairs(about_rules(scores.logistic));
+    let content = Markup::all(content.chain([about, table(&subgroups(scores)), settings]));
     Ok(Some(Section::new("matching", "Does it do what was done?", content)))
+}
+
+/// How rare actions are foreseen, with a curve each; nothing where there are none.
+fn rare(scores: &Scores) -> Option<Section> {
+    let foreseen = &scores.runs.first()?.agreement.rare;
+    let says = "Whether the agent gives a rare action a higher probability at the steps at which it was taken: the probability that such a step has a higher one than \
+                a step without (AUC; a half is chance). The curves show how often it was taken, and the agent's mean probability of it.";
+    let curve = |own: &Foreseen| {
+        let shown = hazard(own, scores.limits.people());
+        let words = format!("{}: recorded share and the agent's mean probability by step", own.event);
+        let drawing = hazard_picture(own).and_then(|svg| Markup::drawing(&svg, &own.event, &words));
+        let figure =
+            drawing.map(|drawing| element("figure", &[("tabindex", "0"), ("aria-label", &own.event)], drawing));
+        Markup::all([figure.unwrap_or_default(), details("The same as a table", table(&shown))])
+    };
+    let content = [paragraph(says), table(&rare_actions(scores)?)].into_iter().chain(foreseen.iter().map(curve));
+    Some(Section::new("rare", "Rare actions", Markup::all(content)))
 }
 
 /// The columns of the estimates in a sentence each.

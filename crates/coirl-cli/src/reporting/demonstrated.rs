@@ -61,10 +61,11 @@ impl StateSteps {
 
 /// How often the agent would have acted as it was shown, and the states in which it would most often not. Nothing where no single actions were seen.
 ///
-/// Only states in which at least `smallest` demonstrations show one action instead of another are listed.
+/// `actions` are the names of the actions. Only states in which at least `smallest` demonstrations show one action instead of another are listed.
 pub(crate) fn agreement(
     model: &Cmdp,
     fitted: &Fitted,
+    actions: &[String],
     train: &Train,
     smallest: usize,
 ) -> Result<Option<Section>, Failure> {
@@ -92,7 +93,7 @@ pub(crate) fn agreement(
     order.sort_by(|a, b| b.1.missed().cmp(&a.1.missed()).then(a.0.cmp(b.0)));
     let row = |(state, entry): &(&u32, &StateSteps)| {
         let (shown, own) = entry.usual(smallest)?;
-        let name = |action: usize| name_of(&fitted.names.actions, action);
+        let name = |action: usize| name_of(actions, action);
         Some(vec![state.to_string(), count(entry.all.steps), count(entry.missed()), name(shown), name(own)])
     };
     let differing: usize = of_states.values().map(StateSteps::missed).sum();
@@ -112,8 +113,28 @@ pub(crate) fn agreement(
     Ok(Some(Section::new("agreement", "Where agent and expert differ", Markup::all([paragraph(&words), listed]))))
 }
 
+/// A number of a context, or a field that contexts are made of, in all demonstrations.
+pub(crate) struct Field {
+    pub(crate) name: String,
+    pub(crate) values: Vec<f64>,
+    /// How its values are written.
+    pub(crate) shown: Box<dyn Fn(f64) -> String>,
+}
+
+/// The numbers of the contexts as the model has them.
+pub(crate) fn fields_of_contexts(model: &Cmdp, train: &Train) -> Vec<Field> {
+    let demonstrations = train.demonstrations();
+    let d = demonstrations.first().map_or(0, |shown| shown.context().values().len());
+    let field = |i: usize| Field {
+        name: name_of(&model.names().contexts, i),
+        values: demonstrations.iter().map(|shown: &Demonstration| shown.context().values()[i]).collect(),
+        shown: Box::new(short),
+    };
+    (0..d).map(field).collect()
+}
+
 /// Which contexts, states and actions there was to learn from. Ranges are those that at least `smallest` demonstrations reach at either end.
-pub(crate) fn coverage(model: &Cmdp, train: &Train, smallest: usize) -> Section {
+pub(crate) fn coverage(model: &Cmdp, train: &Train, fields: &[Field], smallest: usize) -> Section {
     let demonstrations = train.demonstrations();
     let support = Support::new(model, demonstrations);
     let share = |part: usize, whole: usize| {
@@ -135,20 +156,19 @@ pub(crate) fn coverage(model: &Cmdp, train: &Train, smallest: usize) -> Section 
     } else {
         rows.push(vec!["states".into(), "–".into(), "feature expectations do not say which were visited".into()]);
     }
-    let field = |i: usize| {
-        let mut values: Vec<f64> =
-            demonstrations.iter().map(|shown: &Demonstration| shown.context().values()[i]).collect();
-        let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let field = |own: &Field| {
+        let mut values = own.values.clone();
+        let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
         values.sort_by(f64::total_cmp);
         let at = smallest.saturating_sub(1).min(values.len() / 2);
-        let (least, most) = (values[at], values[values.len() - 1 - at]);
-        vec![name_of(&model.names().contexts, i), short(least), short(mean), short(most)]
+        let ends = [values.get(at), values.len().checked_sub(1 + at).and_then(|at| values.get(at))];
+        let [least, most] = ends.map(|end| end.map_or("–".into(), |x| (own.shown)(*x)));
+        vec![own.name.clone(), least, (own.shown)(mean), most]
     };
-    let d = demonstrations.first().map_or(0, |shown| shown.context().values().len());
     let ranges = Tabular::new(
         "Contexts that were learned from",
         &["field", "least", "mean", "most"],
-        (0..d).map(field).collect(),
+        fields.iter().map(field).collect(),
     );
     let note = match smallest {
         0 | 1 => "Outside of these ranges the mapping is extrapolated.".to_owned(),

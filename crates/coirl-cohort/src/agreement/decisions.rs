@@ -1,6 +1,6 @@
 //! Recorded decisions beside what an agent would have done.
 
-use super::dose_levels;
+use super::{Answers, dose_levels};
 use crate::recorded_steps::{check_actions, check_probabilities};
 use coirl::check::{check_finite, check_length};
 use coirl::{Error, Result};
@@ -20,6 +20,9 @@ pub struct Decisions<'a> {
     /// Scores that rank actions of equal probability, such as Q values, row-major [step, action]. They order what a deterministic
     /// agent leaves at probability zero.
     pub scores: Option<&'a [f64]>,
+    /// The agent's probability of what was done at every step, where that is not the one in `probabilities`: of an agent that ranks actions by one
+    /// policy and believes in another.
+    pub of_recorded: Option<&'a [f64]>,
     /// Levels of each dose where actions are combinations of them, the first dose most significant: with `[5, 5]` action 7 is level 1
     /// of the first dose and 2 of the second. Empty where actions are not doses.
     pub levels: &'a [usize],
@@ -48,7 +51,28 @@ impl Decisions<'_> {
             check_length("action scores [step, action]", n_steps * self.n_actions, scores.len())?;
             check_finite("action scores [step, action]", scores)?;
         }
+        if let Some(own) = self.of_recorded {
+            check_length("probabilities of recorded actions", n_steps, own.len())?;
+            check_finite("probabilities of recorded actions", own)?;
+        }
         dose_levels::check(self.levels, self.n_actions)
+    }
+
+    /// Whether the agent's first action is the recorded one at every step, and −ln of its probability of that, which is at least `floor`.
+    pub(crate) fn answers(&self, floor: f64) -> Answers {
+        let steps = 0..self.patients.len();
+        Answers {
+            same: steps
+                .clone()
+                .map(|step| self.first_three(step).first() == Some(&(self.recorded[step] as usize)))
+                .collect(),
+            log_loss: steps.map(|step| -self.probability(step).max(floor).ln()).collect(),
+        }
+    }
+
+    /// The agent's probability of the recorded action.
+    pub(super) fn probability(&self, step: usize) -> f64 {
+        self.of_recorded.map_or_else(|| self.row(step)[self.recorded[step] as usize], |own| own[step])
     }
 
     pub(super) fn row(&self, step: usize) -> &[f64] {
@@ -82,6 +106,7 @@ mod tests {
             n_actions: 4,
             probabilities,
             scores,
+            of_recorded: None,
             levels: &[],
         };
         assert_eq!(decisions(&certain, None).first_three(0), [3]);

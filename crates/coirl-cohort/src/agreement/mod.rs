@@ -9,7 +9,6 @@
 //! within one bin  share of steps on which â and a are at most one level apart in every dose
 //! macro-F1        mean over actions of 2 |â = a = i| / (|a = i| + |â = i|), over those that occur in record or prediction
 //! log-loss        mean of −ln max(π(a), floor)
-//! majority        share of steps with the commonest recorded action of these patients: what always doing the same would match
 //! ```
 //!
 //! Agreement says whether an agent acts as clinicians did, not whether that is good. Intervals are over resampled patients
@@ -17,10 +16,14 @@
 
 mod decisions;
 mod dose_levels;
+mod events;
+mod paired;
 mod tally;
 mod visited_states;
 
 pub use decisions::{Decisions, Grouping};
+pub use events::{AtRisk, Foreseen, HazardBin, foreseen};
+pub use paired::{Answers, Difference, Pairing, Standing, pair};
 pub use visited_states::visited_state_accuracy;
 
 use coirl::resampling::{Estimate, Resampling};
@@ -67,10 +70,6 @@ pub struct Agreement {
     pub log_loss: Estimate,
     /// Share of steps on which the floor was used.
     pub floored: f64,
-    /// The commonest recorded action, the lowest of equals.
-    pub majority_action: u32,
-    /// Its share of the steps.
-    pub majority: Estimate,
 }
 
 /// Agreement in one subgroup.

@@ -38,7 +38,7 @@ pub(super) fn of_patients(decisions: &Decisions<'_>, floor: f64) -> Vec<Tally> {
         let action = decisions.recorded[step];
         let (recorded, predicted) = (action as usize, ranked[0]);
         let count = |holds: bool| f64::from(u8::from(holds));
-        let probability = decisions.row(step)[recorded];
+        let probability = decisions.probability(step);
         tally.patient = decisions.patients[step];
         tally.steps += 1.0;
         tally.top_one += count(predicted == recorded);
@@ -70,9 +70,6 @@ pub(super) fn agreement(patients: &[&Tally], doses: bool, resampling: &Resamplin
         }
         sums
     };
-    let once = of_actions(&vec![1.0; patients.len()]);
-    let majority_action =
-        (1..n_actions).fold(0, |most, a| if once[a].recorded > once[most].recorded { a } else { most });
     let estimates = resampling.estimates(patients.len(), |times| {
         let sum =
             |of: fn(&Tally) -> f64| patients.iter().zip(times).map(|(tally, times)| times * of(tally)).sum::<f64>();
@@ -85,10 +82,9 @@ pub(super) fn agreement(patients: &[&Tally], doses: bool, resampling: &Resamplin
             sum(|tally| tally.within_one) / steps,
             macro_f1(&actions),
             sum(|tally| tally.log_loss) / steps,
-            actions[majority_action].recorded / steps,
         ]
     });
-    let [top_one, top_one_by_patient, top_three, within_one, macro_f1, log_loss, majority] = estimates;
+    let [top_one, top_one_by_patient, top_three, within_one, macro_f1, log_loss] = estimates;
     let steps: f64 = patients.iter().map(|tally| tally.steps).sum();
     Agreement {
         patients: patients.len(),
@@ -100,8 +96,6 @@ pub(super) fn agreement(patients: &[&Tally], doses: bool, resampling: &Resamplin
         macro_f1,
         log_loss,
         floored: patients.iter().map(|tally| tally.floored).sum::<f64>() / steps,
-        majority_action: majority_action as u32,
-        majority,
     }
 }
 

@@ -40,7 +40,6 @@ use crate::mapping::LinearMapping;
 use crate::optim::{dot, norm};
 use crate::resampling::Interval;
 use rayon::prelude::*;
-use std::ops::ControlFlow;
 
 /// Settings of the search.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -211,7 +210,7 @@ pub fn determine(
         Some(share) => share,
         // What is not looked for needs no slack.
         None if too_short => 0.0,
-        None => slack_of(problem, settings)?,
+        None => slack_of(problem, settings, listener)?,
     };
     let slack = slack + unseen * (1.0 + slack);
     let span = Span::of(problem)?;
@@ -305,8 +304,8 @@ impl Judge<'_, '_> {
 }
 
 /// The least loss that any mapping reaches, and for estimates two standard errors of the mean loss at least.
-fn slack_of(problem: &Problem<'_>, settings: &DeterminationSettings) -> Result<f64> {
-    let least = LeastLoss::of(problem, settings.max_steps, &mut |_| ControlFlow::Continue(()))?;
+fn slack_of(problem: &Problem<'_>, settings: &DeterminationSettings, listener: Listener<'_>) -> Result<f64> {
+    let least = LeastLoss::of(problem, settings.max_steps, listener)?;
     let noise = if problem.data().is_exact() { 0.0 } else { 2.0 * standard_error(problem, &least)? };
     Ok(least.reached.max(noise).max(ROUNDING))
 }

@@ -21,7 +21,8 @@ use crate::baselines::{
 use crate::error::Result;
 use crate::learn::{
     self, Adaptive, BatchEllipsoid, Bundle, Choice, CuttingPlane, Ellipsoid, EvolutionStrategies, Geometry, Learner,
-    MirrorDescent, Neural, OptimisticMirrorDescent, Problem, Recorder, ReplayedDescent, ReplayedEvolution, Watch,
+    MirrorDescent, Neural, OptimisticMirrorDescent, Problem, Record, Recorder, ReplayedDescent, ReplayedEvolution,
+    Status, Watch, Watched,
 };
 
 /// A method of the registry.
@@ -199,7 +200,22 @@ pub fn settled(fitted: &Fitted) -> Settings {
         own.mapping = explained.form.into();
         own.penalty = Some(explained.penalty);
     }
+    // Nothing stops other fits by validation: they go as far as the mapping that was kept had gone.
+    if fitted.status == Status::ValidationStalled {
+        settings.stop.max_steps = best_record(fitted).or(Some(fitted.steps));
+    }
     settings
+}
+
+/// The step of the record that validation demonstrations liked best, the first of equals.
+fn best_record(fitted: &Fitted) -> Option<u64> {
+    let liked = |record: &Record| match fitted.settings.stop.watched {
+        Some(Watched::Accuracy) => record.validation_accuracy,
+        _ => record.validation_loss.map(|loss| -loss),
+    };
+    let rated = fitted.history.iter().filter_map(|record| Some((record.step, liked(record)?)));
+    let best = rated.reduce(|best, own| if own.1 > best.1 { own } else { best });
+    best.map(|(step, _)| step).filter(|step| *step > 0)
 }
 
 impl Default for Method {

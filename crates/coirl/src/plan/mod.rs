@@ -23,7 +23,6 @@ pub(crate) use solve::absorption::longest_expected_time;
 pub(crate) use solve::exact::TIE_TOLERANCE;
 pub use solve::many::{ManyOptions, PlannedReward};
 pub use solve::residual::suboptimality_bound;
-pub(crate) use solve::soft::log_softmax;
-pub use solve::soft::{SoftMethod, SoftPlan, SoftPlanner};
+pub use solve::soft::{SoftMethod, SoftPlan, SoftPlanner, log_softmax};
 pub use solve::soft_many::{SOFT_LANES, SoftBlock, SoftMany};
 pub use way::Way;

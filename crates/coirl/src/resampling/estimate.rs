@@ -44,19 +44,24 @@ impl Resampling {
         check_level(self.level)
     }
 
+    /// A statistic of every resample of patients, in their order. It is given how often each patient counts.
+    pub fn of_resamples<T: Send>(&self, n_patients: usize, statistic: impl Fn(&[f64]) -> T + Sync) -> Vec<T> {
+        let resample = |number: usize| {
+            let mut random = stream(self.seed, "resampled patients", number as u64);
+            let mut times = vec![0.0; n_patients];
+            (0..n_patients).for_each(|_| times[random.random_range(0..n_patients)] += 1.0);
+            statistic(&times)
+        };
+        (0..self.resamples).into_par_iter().map(resample).collect()
+    }
+
     /// Statistics of all patients, with intervals. `statistics` is given how often each patient counts.
     pub fn estimates<const N: usize>(
         &self,
         n_patients: usize,
         statistics: impl Fn(&[f64]) -> [f64; N] + Sync,
     ) -> [Estimate; N] {
-        let resample = |number: usize| {
-            let mut random = stream(self.seed, "resampled patients", number as u64);
-            let mut times = vec![0.0; n_patients];
-            (0..n_patients).for_each(|_| times[random.random_range(0..n_patients)] += 1.0);
-            statistics(&times)
-        };
-        let resampled: Vec<[f64; N]> = (0..self.resamples).into_par_iter().map(resample).collect();
+        let resampled = self.of_resamples(n_patients, &statistics);
         let values = statistics(&vec![1.0; n_patients]);
         std::array::from_fn(|i| {
             let numbers: Vec<f64> = resampled.iter().map(|values| values[i]).collect();

@@ -269,7 +269,7 @@ fn probabilities(log_probabilities: &[f64]) -> Policy {
 }
 
 /// Turns scores into the logarithms of their softmax at a temperature, and gives τ log Σ exp(score/τ).
-pub(crate) fn log_softmax(scores: &mut [f64], temperature: f64) -> f64 {
+pub fn log_softmax(scores: &mut [f64], temperature: f64) -> f64 {
     let best = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     scores.iter_mut().for_each(|score| *score = (*score - best) / temperature);
     let log_sum = scores.iter().map(|score| score.exp()).sum::<f64>().ln();
