@@ -18,6 +18,7 @@ mod decisions;
 mod dose_levels;
 mod events;
 mod paired;
+mod student;
 mod tally;
 mod visited_states;
 

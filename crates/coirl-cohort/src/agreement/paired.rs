@@ -12,12 +12,12 @@
 //! *Better* needs the interval on one side of zero. Whoever must be better than each of several rivals needs no correction for their number: the best of
 //! them is among those that have to be beaten. *Worse* than one that was picked among rivals does, and its level is divided by their number.
 
+use super::student::{normal_within, student_quantile};
 use crate::patients::dense;
 use coirl::Result;
 use coirl::check::check_length;
 use coirl::resampling::{Estimate, Interval, Resampling};
 use serde::Serialize;
-use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
 /// Patients on whom two must differ before either can be shown to be better: 2⁻⁵ > 0.025 > 2⁻⁶.
 const FEWEST_THAT_DIFFER: usize = 6;
@@ -160,14 +160,9 @@ impl Levels {
 
 /// The level whose percentiles are as far apart as Student's t would have them.
 fn raised(level: f64, n_patients: usize) -> f64 {
-    let n = n_patients as f64;
-    match (StudentsT::new(0.0, 1.0, n - 1.0), Normal::new(0.0, 1.0)) {
-        (Ok(student), Ok(normal)) => {
-            let t = student.inverse_cdf(0.5 + 0.5 * level);
-            2.0 * normal.cdf((n / (n - 1.0)).sqrt() * t) - 1.0
-        }
-        _ => 1.0,
-    }
+    let degrees = n_patients.saturating_sub(1);
+    let share = n_patients as f64 / degrees as f64;
+    if degrees == 0 { 1.0 } else { normal_within(share.sqrt() * student_quantile(level, degrees)) }
 }
 
 #[cfg(test)]
