@@ -47,8 +47,8 @@ pub use recorded::{RecordedStay, TestStays, TrainStays, ValidationStays};
 pub use run_defaults::run_defaults;
 pub use select::{Candidate, CandidateScore, Selection, Stage as SelectionStage, select};
 pub use spec::{
-    ActionSpec, ColumnSpec, ContextScale, ContextSpec, DynamicsSpec, FilterSpec, Gaps, Impute, OutcomeSpec,
-    RewardFeatures, RewardSpec, SameStep, Spec, SplitSpec, StateSpec, TableSpec, Transform, Unsupported,
+    ActionSpec, ColumnSpec, ContextScale, ContextSpec, DynamicsSpec, FilterSpec, Gaps, Impute, ObservationsSpec,
+    OutcomeSpec, RewardFeatures, RewardSpec, SameStep, Several, Spec, SplitSpec, StateSpec, TableSpec, Transform, Unsupported,
 };
 pub use split::draw;
 pub use stays::{Flow, FlowStep};

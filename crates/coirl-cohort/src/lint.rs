@@ -1,6 +1,12 @@
 //! What somebody should look at before they believe a cohort: leakage, mixed-up people, thin support, columns that say nothing.
 
+mod copies;
+mod leaks;
+mod missing;
 mod outcome;
+mod quantities;
+mod separation;
+mod units;
 mod values;
 
 use super::encoder::{Actions, Encoder};
@@ -14,12 +20,12 @@ use coirl::Result;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
-/// Correlation of a measurement with a dose of the same row from which on it is taken for the dose.
-const SAME_THING: f64 = 0.95;
 /// Share of the most frequent action from which on there is little to predict.
 const MAJORITY: f64 = 0.8;
 /// Share of the steps that may be skipped, filled in or unsupported without a word.
 const SKIPPED: f64 = 0.01;
+/// Share of the transitions that skip steps from which on a step has another length than was said.
+const MOSTLY_SKIPPED: f64 = 0.5;
 const FILLED: f64 = 0.3;
 const UNSUPPORTED: f64 = 0.1;
 /// Age in years that nobody reaches.
@@ -82,13 +88,17 @@ fn note(code: &str, message: String) -> Finding {
 pub(super) fn table(table: &Table, spec: &Spec, parts: &Parts) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     dose_among_measurements(spec, &mut findings);
-    dose_in_disguise(table, spec, &parts.train, &mut findings)?;
+    let sample = leaks::Sample::of(table, parts);
+    leaks::leaks(table, spec, &sample, &mut findings)?;
+    missing::missing(table, spec, parts, &sample, &mut findings)?;
+    copies::copies(table, spec, parts, &mut findings)?;
     people_mixed_up(table, spec, parts, &mut findings)?;
     rows_in_several_places(table, &mut findings);
     patients_in_two_parts(table, spec, parts, &mut findings)?;
     constant_and_unmeasured(table, spec, &parts.train, &mut findings)?;
     standardised_before(table, spec, parts, &mut findings)?;
     ages(table, spec, parts, &mut findings)?;
+    units::units(table, spec, parts, &mut findings)?;
     skipped_steps(table, spec, parts, &mut findings);
     doses_not_recorded(table, spec, parts, &mut findings)?;
     outcome::outcome(table, spec, parts, &mut findings)?;
@@ -166,35 +176,6 @@ fn dose_among_measurements(spec: &Spec, findings: &mut Vec<Finding>) {
             findings.push(warning("action-leaks", message));
         }
     }
-}
-
-/// Measurements that, or whose change since the row before, follow a dose of the same row.
-fn dose_in_disguise(table: &Table, spec: &Spec, train: &[Stay], findings: &mut Vec<Finding>) -> Result<()> {
-    for name in spec.state.measurements.iter().filter(|name| spec.column(name).lag == 0) {
-        let column = table.column(name)?;
-        for dose_name in spec.action.doses.iter().filter(|dose| *dose != name) {
-            let dose = table.column(dose_name)?;
-            let (mut level, mut change) = (Correlation::default(), Correlation::default());
-            for stay in train {
-                for (t, &row) in stay.rows.iter().enumerate() {
-                    let (x, y) = (f64::from(column[row as usize]), f64::from(dose[row as usize]));
-                    level.add(x, y);
-                    if t > 0 {
-                        change.add(x - f64::from(column[stay.rows[t - 1] as usize]), y);
-                    }
-                }
-            }
-            let found = [("", level.value()), ("the change of ", change.value())];
-            if let Some((what, r)) = found.into_iter().find(|(_, r)| r.abs() >= SAME_THING) {
-                let message = format!(
-                    "{what}{name} and {dose_name}, an action of the same row, have correlation {r:.2}: the state gives the action \
-                     away; say lag = 1 under [state.columns.{name}], or leave it out"
-                );
-                findings.push(warning("action-leaks", message));
-            }
-        }
-    }
-    Ok(())
 }
 
 /// Fields that should stay the same during a stay and do not.
@@ -403,7 +384,13 @@ fn skipped_steps(table: &Table, spec: &Spec, parts: &Parts, findings: &mut Vec<F
              instead"
         );
         let place = format!("stay {}, before row {}", table.stays.name(stay), row + 1);
-        findings.push(note("skipped-steps", message).with_example(place));
+        let finding = if skipped as f64 > MOSTLY_SKIPPED * steps as f64 {
+            let message = format!("{message}. So many are rather a step of another length: say step under [cohort]");
+            warning("step-length", message)
+        } else {
+            note("skipped-steps", message)
+        };
+        findings.push(finding.with_example(place));
     }
 }
 
@@ -462,41 +449,5 @@ fn small_parts(parts: &Parts, findings: &mut Vec<Finding>) {
             }
             _ => {}
         }
-    }
-}
-
-/// Pearson's correlation of what is known in both.
-#[derive(Debug, Clone, Copy, Default)]
-struct Correlation {
-    n: f64,
-    x: f64,
-    y: f64,
-    xx: f64,
-    yy: f64,
-    xy: f64,
-    /// The first pair: sums are of what is beyond it, so that large means do not swallow small spreads.
-    origin: Option<(f64, f64)>,
-}
-
-impl Correlation {
-    fn add(&mut self, x: f64, y: f64) {
-        if x.is_nan() || y.is_nan() {
-            return;
-        }
-        let (x0, y0) = *self.origin.get_or_insert((x, y));
-        let (x, y) = (x - x0, y - y0);
-        self.n += 1.0;
-        self.x += x;
-        self.y += y;
-        self.xx += x * x;
-        self.yy += y * y;
-        self.xy += x * y;
-    }
-
-    /// Zero where one of them does not change.
-    fn value(self) -> f64 {
-        let covariance = self.xy - self.x * self.y / self.n;
-        let variances = (self.xx - self.x * self.x / self.n) * (self.yy - self.y * self.y / self.n);
-        if variances > 0.0 { covariance / variances.sqrt() } else { 0.0 }
     }
 }

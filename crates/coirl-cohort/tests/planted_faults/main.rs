@@ -1,0 +1,84 @@
+//! Faults that were put into synthetic tables on purpose, and what the linter says of them; and that it warns of nothing where there is none.
+#![allow(clippy::unwrap_used, missing_docs, clippy::print_stdout)]
+
+mod faults;
+mod sheet;
+
+use coirl::Result;
+use coirl_cohort::synthetic::{Clinician, Synthetic};
+use coirl_cohort::{Severity, Spec};
+use faults::{Fault, Found};
+use sheet::Sheet;
+
+/// Faults that the linter is known to miss, with the reason. Whatever is not listed must be found.
+const MISSED: [&str; 0] = [];
+
+fn preset(name: &str) -> Spec {
+    Spec::preset(name).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// What becomes of each fault in a table of these settings.
+fn table_of(settings: &Synthetic) -> Result<Vec<(Fault, Found)>> {
+    let clean = Sheet::synthetic(settings)?;
+    faults::all().into_iter().map(|fault| Ok((fault, fault.try_on(&clean, &preset("ai-clinician"))?))).collect()
+}
+
+fn printed(seed: u64, results: &[(Fault, Found)]) {
+    println!("seed {seed}\n| fault | found | by |\n|---|---|---|");
+    for (fault, found) in results {
+        let (yes, by) = match found {
+            Found::Warned(code) => ("yes", code.as_str()),
+            Found::Noted(code) => ("as a note", code.as_str()),
+            Found::Refused => ("refused", ""),
+            Found::Missed(others) => ("**no**", others.as_str()),
+        };
+        println!("| {} | {yes} | {by} |", fault.name);
+    }
+}
+
+#[test]
+fn planted_faults_are_found() -> Result<()> {
+    let seed = std::env::var("COIRL_FAULT_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(11);
+    let results = table_of(&Synthetic { stays: 600, seed, ..Synthetic::default() })?;
+    printed(seed, &results);
+    let missed: Vec<&str> =
+        results.iter().filter(|(_, found)| matches!(found, Found::Missed(_))).map(|(fault, _)| fault.name).collect();
+    println!("{} of {} found", results.len() - missed.len(), results.len());
+    assert!(results.len() >= 40, "{}", results.len());
+    assert_eq!(missed, MISSED);
+    Ok(())
+}
+
+/// Clean tables of several sizes, clinicians, noises and shares of empty cells, under every preset that reads them.
+#[test]
+fn clean_tables_raise_no_alarm() -> Result<()> {
+    let first: u64 = std::env::var("COIRL_CLEAN_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(100);
+    let mut alarms = Vec::new();
+    for i in 0..20 {
+        let settings = Synthetic {
+            stays: [120, 250, 500, 1000, 2000][i % 5],
+            seed: first + i as u64,
+            clinician: if i % 2 == 0 { Clinician::Linear } else { Clinician::Threshold },
+            noise: [0.1, 0.2, 0.5][i % 3],
+            missing: [0.0, 0.1, 0.3, 0.6][i % 4],
+            ..Synthetic::default()
+        };
+        let name = ["ai-clinician", "ai-clinician-python", "mimic-sepsis", "ai-clinician-mimic-iv"][i % 4];
+        let mut sheet = Sheet::synthetic(&settings)?;
+        if name == "ai-clinician-mimic-iv" {
+            sheet.fill("age", |sheet, row| sheet.get(row, "age") / 365.25);
+            for (from, to) in
+                [("input_4hourly", "input_step"), ("output_4hourly", "output_step"), ("mortality_90d", "morta_90")]
+            {
+                sheet.rename(from, to);
+            }
+        }
+        for finding in sheet.lint(&preset(name))? {
+            if finding.severity == Severity::Warning {
+                alarms.push(format!("{name}, {settings:?}: {}: {}", finding.code, finding.message));
+            }
+        }
+    }
+    assert!(alarms.is_empty(), "{}", alarms.join("\n"));
+    Ok(())
+}
