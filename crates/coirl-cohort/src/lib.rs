@@ -21,9 +21,11 @@ mod exam;
 mod lint;
 mod measurements;
 mod model;
+mod observations;
 pub mod off_policy;
 mod patients;
 pub mod presets;
+mod provenance;
 mod recorded;
 mod recorded_steps;
 mod run_defaults;
@@ -43,9 +45,11 @@ pub use exam::{AgentAgreement, Exam, ExamSettings, OffPolicy};
 pub use lint::{Finding, Severity};
 pub use measurements::{Measurement, Measurements};
 pub use model::{Ends, SupportSummary};
+pub use observations::Observations;
+pub use provenance::{ColumnProvenance, Role};
 pub use recorded::{RecordedStay, TestStays, TrainStays, ValidationStays};
 pub use run_defaults::run_defaults;
-pub use select::{Candidate, CandidateScore, Selection, Stage as SelectionStage, select};
+pub use select::{Candidate, CandidateScore, Likelihood, Selected, Selection, Stage as SelectionStage, select};
 pub use spec::{
     ActionSpec, ColumnSpec, ContextScale, ContextSpec, DynamicsSpec, FilterSpec, Gaps, Impute, ObservationsSpec,
     OutcomeSpec, RewardFeatures, RewardSpec, SameStep, Several, Spec, SplitSpec, StateSpec, TableSpec, Transform, Unsupported,

@@ -38,6 +38,8 @@ const STANDARDISED_COLUMNS: usize = 3;
 const SHORT_STEP: f64 = 3600.0;
 /// Fields of a simplex that leave too few numbers to tell people apart.
 const FEW_FIELDS: usize = 2;
+/// Times that a field is exchanged among people, to see how many agree by chance.
+const EXCHANGES: usize = 20;
 /// Patients below which a part says little.
 const FEW_PATIENTS: usize = 20;
 
@@ -140,12 +142,22 @@ pub(super) fn actions(actions: &Actions, table: &Table, train: &[Stay]) -> Resul
 /// What the model says.
 pub(super) fn model(spec: &Spec, encoder: &Encoder, support: &SupportSummary, filled: f64) -> Vec<Finding> {
     let mut findings = Vec::new();
-    if support.steps_unsupported > UNSUPPORTED {
+    if support.steps_unsupported.max(support.steps_rare) > UNSUPPORTED {
+        let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+        let beside = match support.states_rare {
+            0 => String::new(),
+            n => format!(
+                "; in {n} of {} states no action was seen so often, and the commonest are admitted whatever their number ({} pairs)",
+                encoder.centroids.n_clusters(),
+                support.pairs_rare
+            ),
+        };
         let message = format!(
-            "{:.0} % of the training steps take an action that was seen fewer than {} times in its state; the model does not know \
-             where it leads: use fewer states, or a lower min_support",
-            100.0 * support.steps_unsupported,
-            spec.dynamics.min_support
+            "{} of the training steps take an action that was seen fewer than {} times in its state, {} one that the model does not \
+             admit{beside}. Where such actions lead is hardly known: use fewer states, or a lower min_support",
+            percent(support.steps_rare),
+            spec.dynamics.min_support,
+            percent(support.steps_unsupported),
         );
         findings.push(warning("thin-support", message));
     }
@@ -268,13 +280,19 @@ fn patients_in_two_parts(table: &Table, spec: &Spec, parts: &Parts, findings: &m
             trained.entry(person).or_insert(stay.number);
         }
     }
-    let elsewhere = parts.validation.iter().chain(&parts.test);
+    let elsewhere: Vec<(Vec<u32>, u32)> =
+        parts.validation.iter().chain(&parts.test).filter_map(|stay| Some((person(stay)?, stay.number))).collect();
     let again: Vec<(u32, u32)> =
-        elsewhere.filter_map(|stay| Some((*trained.get(&person(stay)?)?, stay.number))).collect();
+        elsewhere.iter().filter_map(|(person, number)| Some((*trained.get(person)?, *number))).collect();
     let n = parts.validation.len() + parts.test.len();
+    let by_chance = agreement_by_chance(&trained, &elsewhere);
     match again.first() {
-        // A few agree by chance, and coarse fields do for most; then nothing can be said.
-        Some(&(train, other)) if again.len() * 100 >= n && again.len() * 5 < n => {
+        // Some agree by chance, and coarse fields do for most; then nothing can be said.
+        Some(&(train, other))
+            if again.len() * 100 >= n
+                && again.len() * 5 < n
+                && again.len() as f64 > by_chance + 4.0 * by_chance.max(1.0).sqrt() =>
+        {
             let message = format!(
                 "{} of {n} stays to validate and test on have the same {} as a stay to learn from: the same people? Splits are \
                  by stay; name the column of the patient under [table]",
@@ -290,6 +308,28 @@ fn patients_in_two_parts(table: &Table, spec: &Spec, parts: &Parts, findings: &m
         )),
     }
     Ok(())
+}
+
+/// How many people would be the same as one to learn from by chance: with the field that tells most taken from somebody else.
+fn agreement_by_chance(trained: &HashMap<Vec<u32>, u32>, others: &[(Vec<u32>, u32)]) -> f64 {
+    let Some((first, _)) = others.first() else { return 0.0 };
+    let different = |field: &usize| {
+        let mut values: Vec<u32> = others.iter().map(|(person, _)| person[*field]).collect();
+        values.sort_unstable();
+        values.dedup();
+        values.len()
+    };
+    let Some(finest) = (0..first.len()).max_by_key(different) else { return 0.0 };
+    let shifts = EXCHANGES.min(others.len().saturating_sub(1)).max(1);
+    let mut agree = 0_usize;
+    for shift in 1..=shifts {
+        for (i, (person, _)) in others.iter().enumerate() {
+            let mut mixed = person.clone();
+            mixed[finest] = others[(i + shift) % others.len()].0[finest];
+            agree += usize::from(trained.contains_key(&mixed));
+        }
+    }
+    agree as f64 / shifts as f64
 }
 
 fn constant_and_unmeasured(table: &Table, spec: &Spec, train: &[Stay], findings: &mut Vec<Finding>) -> Result<()> {

@@ -17,9 +17,10 @@ use std::collections::BTreeMap;
 
 /// Patients that are looked at.
 const MOST_PATIENTS: usize = 2000;
-/// Limits for telling rows with a dose from others: by the column, and by its change since the row before.
-const DOSE_BY_LEVEL: f64 = 0.82;
-const DOSE_BY_CHANGE: f64 = 0.72;
+/// Limits for telling rows with a dose from others, and rows with much of it: by the column, and by its change since the row before. Who gets much is told
+/// better by honest measurements than who gets any: blood pressure has up to 0.89 in tables of the simulator, whose clinicians lapse in 5 % of the steps only.
+const BY_LEVEL: [f64; 2] = [0.82, 0.91];
+const BY_CHANGE: [f64; 2] = [0.72, 0.78];
 /// Actions by number that are looked at, the most frequent first.
 const MOST_NUMBERED: usize = 5;
 /// Values of a column that are flags or grades rather than measurements.
@@ -125,8 +126,14 @@ pub(super) fn leaks(table: &Table, spec: &Spec, sample: &Sample<'_>, findings: &
     Ok(())
 }
 
-/// A kind of rows: its name, and whether a row of the table is of it.
-type Kind<'a> = (String, Box<dyn Fn(usize) -> bool + 'a>);
+/// A kind of rows.
+struct Kind<'a> {
+    name: String,
+    /// Whether it is of much of a drug rather than of any.
+    much: bool,
+    /// Whether a row of the table is of it.
+    is: Box<dyn Fn(usize) -> bool + 'a>,
+}
 
 /// Rows by what was given in them: any dose of a drug, or more than the median of what was given of it; an action by its number.
 fn given<'a>(table: &'a Table, spec: &Spec, sample: &Sample<'_>) -> Result<Vec<Kind<'a>>> {
@@ -137,8 +144,9 @@ fn given<'a>(table: &'a Table, spec: &Spec, sample: &Sample<'_>) -> Result<Vec<K
         let mut doses: Vec<f32> = rows().map(|row| column[row]).filter(|dose| *dose > 0.0).collect();
         doses.sort_by(f32::total_cmp);
         let median = doses.get(doses.len() / 2).copied().unwrap_or_default();
-        kinds.push((name.clone(), Box::new(move |row| column[row] > 0.0)));
-        kinds.push((format!("much {name}"), Box::new(move |row| column[row] > median)));
+        kinds.push(Kind { name: name.clone(), much: false, is: Box::new(move |row| column[row] > 0.0) });
+        let is = Box::new(move |row: usize| column[row] > median);
+        kinds.push(Kind { name: format!("much {name}"), much: true, is });
     }
     if let Some(name) = &spec.action.column {
         let column = table.column(name)?;
@@ -148,7 +156,8 @@ fn given<'a>(table: &'a Table, spec: &Spec, sample: &Sample<'_>) -> Result<Vec<K
         often.sort_by_key(|&(_, n)| std::cmp::Reverse(n));
         for (bits, _) in often.into_iter().take(MOST_NUMBERED) {
             let action = f32::from_bits(bits);
-            kinds.push((format!("{name} {action}"), Box::new(move |row| column[row] == action)));
+            let is = Box::new(move |row: usize| column[row] == action);
+            kinds.push(Kind { name: format!("{name} {action}"), much: true, is });
         }
     }
     Ok(kinds)
@@ -162,11 +171,12 @@ fn of_the_dose(table: &Table, spec: &Spec, sample: &Sample<'_>, name: &str) -> R
     let seen = Seen::of(table, spec, name, 0)?;
     let change = |stay: &Stay, t: usize| Some(seen.at(stay, t)? - seen.at(stay, t.checked_sub(1)?)?);
     let mut worst: Option<(f64, String)> = None;
-    for (kind, is) in given(table, spec, sample)? {
+    for Kind { name: kind, much, is } in given(table, spec, sample)? {
+        let much = usize::from(much);
         let of_row = |stay: &Stay, t: usize| is(stay.rows[t] as usize);
         let found = [
-            ("", DOSE_BY_LEVEL, sample.rows(|stay, t| seen.at(stay, t), of_row)),
-            ("the change of ", DOSE_BY_CHANGE, sample.rows(change, of_row)),
+            ("", BY_LEVEL[much], sample.rows(|stay, t| seen.at(stay, t), of_row)),
+            ("the change of ", BY_CHANGE[much], sample.rows(change, of_row)),
         ];
         for (what, limit, found) in found {
             let Some(Separation { auc, lower }) = found.filter(|found| found.lower > limit) else { continue };

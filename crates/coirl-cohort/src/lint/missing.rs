@@ -20,7 +20,7 @@ const BY_ROW: f64 = 0.72;
 /// How steeply the values must begin: the distance of the lowest tenth by that from there to the median, both of logarithms where all values are positive.
 const STEEP: f64 = 0.45;
 /// Share of the values that may be the extreme itself: more are a floor of the instrument.
-const FLOOR: f64 = 0.05;
+const FLOOR: f64 = 0.02;
 /// Values below which a distribution cannot be judged.
 const FEWEST: usize = 60;
 
@@ -94,7 +94,8 @@ fn abnormal(name: &str, share: f64, mut values: Vec<f64>) -> Option<Finding> {
         let at = |share: f64| values[(share * (values.len() - 1) as f64) as usize];
         let heap = values.iter().take_while(|x| **x == values[0]).count() as f64 / values.len() as f64;
         let (first, tenth, middle) = (at(0.0), at(0.1), at(0.5));
-        heap <= FLOOR && middle > tenth && tenth - first < STEEP * (middle - tenth)
+        // Nothing is below zero of what cannot be negative.
+        first != 0.0 && heap <= FLOOR && middle > tenth && tenth - first < STEEP * (middle - tenth)
     };
     let mirrored: Vec<f64> = values.iter().rev().map(|x| -x).collect();
     let side = match (steep(&values), steep(&mirrored)) {

@@ -9,6 +9,8 @@ pub(super) struct Quantity {
     pub(super) units: &'static [Unit],
     /// Where the median over stays lies, in the first unit; of doses and volumes that of what is not zero.
     pub(super) typical: [f64; 2],
+    /// Whether people honestly have a thousandth of what others have, so that a second unit cannot be told from them.
+    pub(super) tailed: bool,
 }
 
 /// A unit: x in it is `scale` · x + `offset` of x in the first unit of the quantity.
@@ -53,89 +55,89 @@ const QUANTITIES: [Quantity; 22] = [
     Quantity {
         names: &["temp", "temperature"],
         units: &[unit(&["°C", "C", "celsius"], 1.0), Unit { names: &["°F", "F", "fahrenheit"], scale: 1.8, offset: 32.0 }],
-        typical: [34.0, 40.0],
+        typical: [34.0, 40.0], tailed: false,
     },
     Quantity {
         names: &["weight", "wt"],
         units: &[unit(&["kg"], 1.0), unit(&["lb", "lbs", "pounds"], 2.204_62), unit(&["g"], 1000.0)],
-        typical: [40.0, 125.0],
+        typical: [40.0, 125.0], tailed: false,
     },
     Quantity {
         names: &["height"],
         units: &[unit(&["cm"], 1.0), unit(&["m"], 0.01), unit(&["in", "inch", "inches"], 0.393_7)],
-        typical: [110.0, 200.0],
+        typical: [110.0, 200.0], tailed: false,
     },
     Quantity {
         names: &["fio2"],
         units: &[unit(&["fraction", "share"], 1.0), unit(&["%", "percent"], 100.0)],
-        typical: [0.2, 0.95],
+        typical: [0.2, 0.95], tailed: false,
     },
     Quantity {
         names: &["spo2", "sao2", "o2saturation"],
         units: &[unit(&["%", "percent"], 1.0), unit(&["fraction", "share"], 0.01)],
-        typical: [80.0, 100.0],
+        typical: [80.0, 100.0], tailed: false,
     },
     Quantity {
         names: &["creatinine", "creat", "crea"],
         units: &[unit(MG_PER_DL, 1.0), unit(MICROMOLES, 88.42)],
-        typical: [0.3, 8.0],
+        typical: [0.3, 8.0], tailed: false,
     },
     Quantity {
         names: &["bilirubin", "bili"],
         units: &[unit(MG_PER_DL, 1.0), unit(MICROMOLES, 17.1)],
-        typical: [0.2, 4.0],
+        typical: [0.2, 4.0], tailed: false,
     },
     Quantity {
         names: &["glucose"],
         units: &[unit(MG_PER_DL, 1.0), unit(MILLIMOLES, 1.0 / 18.016)],
-        typical: [60.0, 350.0],
+        typical: [60.0, 350.0], tailed: false,
     },
     Quantity {
         names: &["lactate"],
         units: &[unit(MILLIMOLES, 1.0), unit(MG_PER_DL, 9.008)],
-        typical: [0.5, 7.0],
+        typical: [0.5, 7.0], tailed: false,
     },
     Quantity {
         names: &["hb", "hgb", "hemoglobin", "haemoglobin"],
         units: &[unit(GRAMS_PER_DL, 1.0), unit(GRAMS_PER_L, 10.0), unit(MILLIMOLES, 0.620_6)],
-        typical: [6.0, 18.0],
+        typical: [6.0, 18.0], tailed: false,
     },
     Quantity {
         names: &["calcium"],
         units: &[unit(MG_PER_DL, 1.0), unit(MILLIMOLES, 0.249_5)],
-        typical: [6.0, 12.0],
+        typical: [6.0, 12.0], tailed: false,
     },
     Quantity {
         names: &["magnesium"],
         units: &[unit(MG_PER_DL, 1.0), unit(MILLIMOLES, 0.411_4)],
-        typical: [1.3, 4.0],
+        typical: [1.3, 4.0], tailed: false,
     },
     Quantity {
         names: &["albumin"],
         units: &[unit(GRAMS_PER_DL, 1.0), unit(GRAMS_PER_L, 10.0)],
-        typical: [1.2, 5.5],
+        typical: [1.2, 5.5], tailed: false,
     },
-    Quantity { names: &["pao2", "po2"], units: &[unit(MMHG, 1.0), unit(KILOPASCAL, 0.133_32)], typical: [40.0, 300.0] },
+    Quantity { names: &["pao2", "po2"], units: &[unit(MMHG, 1.0), unit(KILOPASCAL, 0.133_32)], typical: [40.0, 300.0], tailed: false },
     Quantity {
         names: &["paco2", "pco2"],
         units: &[unit(MMHG, 1.0), unit(KILOPASCAL, 0.133_32)],
-        typical: [20.0, 90.0],
+        typical: [20.0, 90.0], tailed: false,
     },
     Quantity {
         names: &["sysbp", "meanbp", "diabp", "sbp", "dbp", "mbp", "systolic", "diastolic"],
         units: &[unit(MMHG, 1.0), unit(KILOPASCAL, 0.133_32)],
-        typical: [35.0, 200.0],
+        typical: [35.0, 200.0], tailed: false,
     },
-    Quantity { names: &["wbc"], units: &[unit(BILLIONS, 1.0), unit(PER_MICROLITRE, 1000.0)], typical: [1.0, 60.0] },
+    Quantity { names: &["wbc"], units: &[unit(BILLIONS, 1.0), unit(PER_MICROLITRE, 1000.0)], typical: [1.0, 60.0], tailed: false },
     Quantity {
         names: &["platelet", "platelets"],
         units: &[unit(BILLIONS, 1.0), unit(PER_MICROLITRE, 1000.0)],
-        typical: [15.0, 900.0],
+        typical: [15.0, 900.0], tailed: false,
     },
     Quantity {
         names: &["input", "fluid", "fluids", "output", "urine", "urineoutput"],
         units: &[unit(&["mL", "ml"], 1.0), unit(&["L", "litre", "liter"], 0.001)],
-        typical: [15.0, 15_000.0],
+        typical: [15.0, 15_000.0], tailed: true,
     },
     Quantity {
         names: &["vaso", "vasopressor", "norepinephrine", "noradrenaline", "norepinephrineequivalentdose"],
@@ -145,17 +147,17 @@ const QUANTITIES: [Quantity; 22] = [
             unit(&["µg/min", "mcg/min", "ug/min"], 80.0),
             unit(&["ng/kg/min"], 1000.0),
         ],
-        typical: [0.005, 2.5],
+        typical: [0.005, 2.5], tailed: false,
     },
     Quantity {
         names: &["hba1c"],
         units: &[unit(&["mmol/mol"], 1.0), Unit { names: &["%", "percent"], scale: 0.091_48, offset: 2.152 }],
-        typical: [25.0, 120.0],
+        typical: [25.0, 120.0], tailed: false,
     },
     Quantity {
         names: &["age"],
         units: &[unit(&["years", "y"], 1.0), unit(&["months"], 12.0), unit(&["days", "d"], 365.25)],
-        typical: [0.0, 110.0],
+        typical: [0.0, 110.0], tailed: false,
     },
 ];
 

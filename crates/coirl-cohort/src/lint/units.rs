@@ -9,7 +9,9 @@
 //! ```
 //!
 //! fitted by expectation maximisation. It competes with one skewed distribution of as many parameters, a normal one with a spread of its own on
-//! either side, whose likelihood is known in closed form for every mode: long tails alone are no second unit. Cost: linear in the cells.
+//! either side, whose likelihood is known in closed form for every mode: long tails alone are no second unit. And two normal distributions of any place and
+//! spread must not be better by more than their two parameters more are worth: a second kind of patients is no second unit either. Cost: linear in the
+//! cells.
 
 use super::quantities::{Quantity, Unit};
 use super::{Finding, warning};
@@ -25,7 +27,7 @@ const AHEAD_PER_STAY: f64 = 0.02;
 const APART: f64 = 2.5;
 /// Stays that must be in the second unit, and their share.
 const FEWEST: f64 = 4.0;
-const SHARE: f64 = 0.01;
+const SHARE: f64 = 0.03;
 /// Steps of the expectation maximisation, and modes that are tried.
 const STEPS: usize = 60;
 const MODES: usize = 60;
@@ -42,6 +44,7 @@ struct Measured<'a> {
     /// The place of its unit in the quantity.
     unit: usize,
     declared: bool,
+    is_dose: bool,
     /// The median of every stay that has a value; of doses and volumes, of what is not zero.
     medians: Vec<f64>,
     /// All values.
@@ -63,6 +66,7 @@ pub(super) fn units(table: &Table, spec: &Spec, parts: &Parts, findings: &mut Ve
             quantity,
             unit: 0,
             declared: false,
+            is_dose: spec.action.doses.iter().any(|dose| dose == name),
             medians,
             values: parts.all().flat_map(|stay| &stay.rows).filter_map(known).collect(),
             plausible: spec.cohort.plausible.get(name).copied(),
@@ -140,11 +144,15 @@ impl Measured<'_> {
 
     /// Stays in another unit.
     fn mixed(&self) -> Option<Finding> {
+        if self.quantity.tailed && !self.is_dose {
+            return None;
+        }
         let n = self.medians.len() as f64;
         let found = self.others().filter_map(|unit| {
             let mixture = Mixture::fit(&self.medians, self.own(), unit)?;
             Some((unit, mixture)).filter(|(_, mixture)| {
                 mixture.ahead > AHEAD + AHEAD_PER_STAY * n
+                    && mixture.behind_free < n.ln()
                     && mixture.apart > APART
                     && mixture.share * n >= FEWEST
                     && mixture.share >= SHARE
@@ -172,6 +180,8 @@ struct Mixture {
     share: f64,
     /// Log-likelihood beyond that of one skewed distribution.
     ahead: f64,
+    /// Log-likelihood by which two normal distributions of any place and spread are better.
+    behind_free: f64,
     /// Distance of the units in standard deviations.
     apart: f64,
     /// Medians in the first and the second unit.
@@ -192,34 +202,67 @@ impl Mixture {
         let n = x.len() as f64;
         let mut mean = median(x.clone())?;
         let mut share = 0.2;
+        let least = 1e-6 * (1.0 + mean.abs());
         let deviations: Vec<f64> = x.iter().map(|x| (x - mean).abs()).collect();
-        let mut spread = (1.4826 * median(deviations)?).max(1e-6 * (1.0 + mean.abs()));
-        let normal = |x: f64, mean: f64, spread: f64| {
-            (-0.5 * ((x - mean) / spread).powi(2)).exp() / (spread * (2.0 * std::f64::consts::PI).sqrt())
-        };
+        let mut spread = (1.4826 * median(deviations)?).max(least);
+        let back = |x: f64| (x - offset) / scale;
         let mut likelihood = f64::NEG_INFINITY;
         for _ in 0..STEPS {
-            let density = |x: &f64| {
-                [(1.0 - share) * normal(*x, mean, spread), share * normal(*x, scale * mean + offset, scale * spread)]
-            };
-            let densities: Vec<[f64; 2]> = x.iter().map(density).collect();
-            likelihood = densities.iter().map(|[a, b]| (a + b).max(f64::MIN_POSITIVE).ln()).sum();
-            let second: Vec<f64> = densities.iter().map(|[a, b]| b / (a + b).max(f64::MIN_POSITIVE)).collect();
-            let back = |x: f64| (x - offset) / scale;
+            let parts = [(mean, spread), (scale * mean + offset, scale * spread)];
+            let (own, second) = responsibilities(&x, share, parts);
+            likelihood = own;
             share = (second.iter().sum::<f64>() / n).clamp(1e-9, 1.0 - 1e-9);
             mean = x.iter().zip(&second).map(|(x, r)| (1.0 - r) * x + r * back(*x)).sum::<f64>() / n;
             let square = |(x, r): (&f64, &f64)| (1.0 - r) * (x - mean).powi(2) + r * (back(*x) - mean).powi(2);
-            let variance = x.iter().zip(&second).map(square).sum::<f64>() / n;
-            spread = variance.sqrt().max(1e-6 * (1.0 + mean.abs()));
+            spread = (x.iter().zip(&second).map(square).sum::<f64>() / n).sqrt().max(least);
         }
-        let back = |x: f64| if is_factor { x.exp() } else { x };
+        let parts = [(mean, spread), (scale * mean + offset, scale * spread)];
+        let in_units = |x: f64| if is_factor { x.exp() } else { x };
         Some(Self {
             share,
+            behind_free: free(&x, share, parts, least) - likelihood,
             ahead: likelihood - skewed(x),
-            apart: (scale * mean + offset - mean).abs() / spread.max(scale * spread),
-            middles: [back(mean), back(scale * mean + offset)],
+            apart: (parts[1].0 - mean).abs() / spread.max(scale * spread),
+            middles: parts.map(|(mean, _)| in_units(mean)),
         })
     }
+}
+
+/// The log-likelihood of two normal distributions, and how likely each value is of the second.
+fn responsibilities(x: &[f64], share: f64, parts: [(f64, f64); 2]) -> (f64, Vec<f64>) {
+    let normal = |x: f64, (mean, spread): (f64, f64)| {
+        (-0.5 * ((x - mean) / spread).powi(2)).exp() / (spread * (2.0 * std::f64::consts::PI).sqrt())
+    };
+    let mut likelihood = 0.0;
+    let second = |x: &f64| {
+        let [a, b] = [(1.0 - share) * normal(*x, parts[0]), share * normal(*x, parts[1])];
+        let density = (a + b).max(f64::MIN_POSITIVE);
+        likelihood += density.ln();
+        b / density
+    };
+    let second = x.iter().map(second).collect();
+    (likelihood, second)
+}
+
+/// The log-likelihood of two normal distributions of any place and spread, found from these on.
+fn free(x: &[f64], mut share: f64, mut parts: [(f64, f64); 2], least: f64) -> f64 {
+    let n = x.len() as f64;
+    // A spread that shrinks to a point has no greatest likelihood.
+    let narrowest = (0.2 * parts[0].1.min(parts[1].1)).max(least);
+    let mut likelihood = f64::NEG_INFINITY;
+    for _ in 0..STEPS {
+        let (own, second) = responsibilities(x, share, parts);
+        likelihood = own;
+        share = (second.iter().sum::<f64>() / n).clamp(1e-9, 1.0 - 1e-9);
+        parts = [false, true].map(|is_second| {
+            let weights = || second.iter().map(|r| if is_second { *r } else { 1.0 - r });
+            let sum = weights().sum::<f64>().max(1e-9);
+            let mean = x.iter().zip(weights()).map(|(x, w)| w * x).sum::<f64>() / sum;
+            let variance = x.iter().zip(weights()).map(|(x, w)| w * (x - mean).powi(2)).sum::<f64>() / sum;
+            (mean, variance.sqrt().max(narrowest))
+        });
+    }
+    likelihood
 }
 
 /// The greatest log-likelihood of a normal distribution with a spread of its own on either side of its mode: with S₁ and S₂ the sums of squares on the

@@ -15,6 +15,8 @@ const TO_STANDARD: f64 = 1.4826;
 const MOSTLY_IMPLAUSIBLE: f64 = 0.2;
 /// Zeros below which they are no code.
 const FEWEST_ZEROS: usize = 5;
+/// Different values of a grade, whose zero is one.
+const GRADES: usize = 12;
 /// Share of empty cells from which on a column is mostly empty.
 const MOSTLY_MISSING: f64 = 0.5;
 
@@ -78,8 +80,9 @@ fn zeros_apart(measured: &[f32]) -> usize {
     }
     // From the first hundredth to the median there are 2.33 standard deviations.
     let (low, middle) = (at(0.01), at(0.5));
+    let grades = others.chunk_by(|a, b| a == b).count() <= GRADES;
     let between = others.partition_point(|x| f64::from(*x) < 0.5 * low);
-    if low > 2.0 * (middle - low) / 2.33 && between * 10 < zeros { zeros } else { 0 }
+    if !grades && low > 2.5 * (middle - low) / 2.33 && between * 10 < zeros { zeros } else { 0 }
 }
 
 /// The smallest and the largest value with how often they occur, where they are far out and either a row of nines or repeated. Doses come in
@@ -95,7 +98,9 @@ fn far_out(known: &[f32], dose: bool) -> Vec<(f32, usize)> {
             continue;
         }
         let constant = others.iter().all(|x| *x == others[0]);
-        let long_tail = || least > 0.0 && !is_beyond(end.ln(), &others.iter().map(|x| x.ln()).collect::<Vec<_>>());
+        let logarithm = |x: f32| if least > 0.0 { x.ln() } else { x.ln_1p() };
+        let long_tail =
+            || least >= 0.0 && !is_beyond(logarithm(end), &others.iter().map(|x| logarithm(*x)).collect::<Vec<_>>());
         let repeated = times > 1 && !dose && !constant && !long_tail();
         if is_row_of_nines(end) || repeated {
             found.push((end, times));

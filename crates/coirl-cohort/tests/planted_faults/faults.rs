@@ -7,8 +7,8 @@ use rand::RngExt;
 
 /// A fault with what must be said of it.
 #[derive(Clone, Copy)]
-pub struct Fault {
-    pub name: &'static str,
+pub(crate) struct Fault {
+    pub(crate) name: &'static str,
     /// Codes of findings, any of which is right.
     codes: &'static [&'static str],
     /// What the message must speak of.
@@ -17,7 +17,7 @@ pub struct Fault {
 }
 
 /// What was said of a fault.
-pub enum Found {
+pub(crate) enum Found {
     Warned(String),
     Noted(String),
     Refused,
@@ -26,7 +26,7 @@ pub enum Found {
 }
 
 impl Fault {
-    pub fn try_on(&self, clean: &Sheet, spec: &Spec) -> Result<Found> {
+    pub(crate) fn try_on(&self, clean: &Sheet, spec: &Spec) -> Result<Found> {
         let (mut sheet, mut spec) = (clean.clone(), spec.clone());
         (self.plant)(&mut sheet, &mut spec);
         let findings = match sheet.lint(&spec) {
@@ -65,7 +65,7 @@ fn flag(x: bool) -> f64 {
     f64::from(u8::from(x))
 }
 
-pub fn all() -> Vec<Fault> {
+pub(crate) fn all() -> Vec<Fault> {
     let leaks = leaks_of_doses().into_iter().chain(leaks_of_outcomes());
     leaks.chain(units()).chain(people()).chain(values()).chain(outcomes()).collect()
 }
@@ -125,8 +125,7 @@ fn leaks_of_outcomes() -> Vec<Fault> {
     vec![
         leak("SOFA + 20 × mortality", "SOFA", |sheet, _| {
             sheet.fill("SOFA", |sheet, row| sheet.get(row, "SOFA") + 20.0 * flag(sheet.died(row)));
-        })
-        .with_range("SOFA"),
+        }),
         leak("a flag in the last step of those who die", "comfort_care", |sheet, spec| {
             sheet.fill("comfort_care", |_, _| 0.0);
             for block in sheet.blocks() {
@@ -177,13 +176,6 @@ fn leaks_of_outcomes() -> Vec<Fault> {
             spec.context.fields.push("delay_end_of_record_and_discharge_or_death".into());
         }),
     ]
-}
-
-impl Fault {
-    /// Drops the plausible range, which would hide the fault.
-    fn with_range(self, _: &str) -> Self {
-        self
-    }
 }
 
 fn units() -> Vec<Fault> {
@@ -299,7 +291,7 @@ fn values() -> Vec<Fault> {
                 if x < 2.0 { f64::NAN } else { x }
             });
         }),
-        value("GCS of survivors missing where nobody worried", &["missing-tells"], "Arterial_pH", |sheet, _| {
+        value("blood gases that survivors mostly do not have", &["missing-tells"], "Arterial_pH", |sheet, _| {
             let mut rng = sheet.random("gaps");
             sheet.fill("Arterial_pH", |sheet, row| {
                 let share = if sheet.died(row) { 0.1 } else { 0.8 };

@@ -11,7 +11,7 @@ use std::ops::{ControlFlow, Range};
 
 /// Rows of a table, those of a stay together.
 #[derive(Clone)]
-pub struct Sheet {
+pub(crate) struct Sheet {
     names: Vec<String>,
     stays: Vec<String>,
     patients: Option<Vec<String>>,
@@ -22,7 +22,7 @@ pub struct Sheet {
 
 impl Sheet {
     /// A synthetic table in the schema of the AI Clinician.
-    pub fn synthetic(settings: &Synthetic) -> Result<Self> {
+    pub(crate) fn synthetic(settings: &Synthetic) -> Result<Self> {
         let names = Synthetic::columns().iter().map(|name| (*name).to_owned()).collect();
         let mut sheet =
             Self { names, stays: vec![], patients: None, times: vec![], rows: vec![], seed: settings.seed };
@@ -38,7 +38,7 @@ impl Sheet {
     }
 
     /// What the linter says of it.
-    pub fn lint(&self, spec: &Spec) -> Result<Vec<Finding>> {
+    pub(crate) fn lint(&self, spec: &Spec) -> Result<Vec<Finding>> {
         spec.check()?;
         let columns = spec.columns();
         let mut table = Table::new(&columns, self.patients.is_some());
@@ -55,25 +55,25 @@ impl Sheet {
     }
 
     /// Random numbers for one purpose.
-    pub fn random(&self, purpose: &str) -> ChaCha8Rng {
+    pub(crate) fn random(&self, purpose: &str) -> ChaCha8Rng {
         stream(self.seed, purpose, 0)
     }
 
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.rows.len()
     }
 
-    pub fn get(&self, row: usize, name: &str) -> f64 {
+    pub(crate) fn get(&self, row: usize, name: &str) -> f64 {
         self.rows[row][self.at(name)]
     }
 
-    pub fn set(&mut self, row: usize, name: &str, x: f64) {
+    pub(crate) fn set(&mut self, row: usize, name: &str, x: f64) {
         let at = self.at(name);
         self.rows[row][at] = x;
     }
 
     /// Rows of every stay.
-    pub fn blocks(&self) -> Vec<Range<usize>> {
+    pub(crate) fn blocks(&self) -> Vec<Range<usize>> {
         let mut blocks: Vec<Range<usize>> = Vec::new();
         for row in 0..self.len() {
             match blocks.last_mut() {
@@ -85,7 +85,7 @@ impl Sheet {
     }
 
     /// A new column, or an old one anew, of what `cell` says of a row.
-    pub fn fill(&mut self, name: &str, mut cell: impl FnMut(&Self, usize) -> f64) {
+    pub(crate) fn fill(&mut self, name: &str, mut cell: impl FnMut(&Self, usize) -> f64) {
         let values: Vec<f64> = (0..self.len()).map(|row| cell(self, row)).collect();
         if !self.names.iter().any(|own| own == name) {
             self.names.push(name.into());
@@ -95,7 +95,7 @@ impl Sheet {
     }
 
     /// Changes the cells of a column in this share of the stays.
-    pub fn change(&mut self, name: &str, share: f64, change: impl Fn(f64) -> f64) {
+    pub(crate) fn change(&mut self, name: &str, share: f64, change: impl Fn(f64) -> f64) {
         let mut random = self.random("stays that are changed");
         for block in self.blocks() {
             if random.random::<f64>() < share {
@@ -105,12 +105,12 @@ impl Sheet {
     }
 
     /// Whether a stay ended in death, by row.
-    pub fn died(&self, row: usize) -> bool {
+    pub(crate) fn died(&self, row: usize) -> bool {
         self.get(row, "mortality_90d") == 1.0
     }
 
     /// Sums over a stay up to and with each row.
-    pub fn running(&mut self, name: &str, add: impl Fn(&Self, usize) -> f64) {
+    pub(crate) fn running(&mut self, name: &str, add: impl Fn(&Self, usize) -> f64) {
         for block in self.blocks() {
             let mut sum = 0.0;
             for row in block {
@@ -120,27 +120,27 @@ impl Sheet {
         }
     }
 
-    pub fn normal(rng: &mut ChaCha8Rng) -> f64 {
+    pub(crate) fn normal(rng: &mut ChaCha8Rng) -> f64 {
         StandardNormal.sample(rng)
     }
 
-    pub fn rename(&mut self, from: &str, to: &str) {
+    pub(crate) fn rename(&mut self, from: &str, to: &str) {
         let at = self.at(from);
         self.names[at] = to.into();
     }
 
-    pub fn time(&mut self, time: impl Fn(f64) -> f64) {
+    pub(crate) fn time(&mut self, time: impl Fn(f64) -> f64) {
         self.times.iter_mut().for_each(|own| *own = time(*own));
     }
 
     /// Gives the rows of a stay the name of another.
-    pub fn rename_stay(&mut self, block: Range<usize>, like: usize) {
+    pub(crate) fn rename_stay(&mut self, block: Range<usize>, like: usize) {
         let name = self.stays[like].clone();
         block.for_each(|row| self.stays[row] = name.clone());
     }
 
     /// Patients who have every `stays` stays.
-    pub fn with_patients(&mut self, stays: usize) {
+    pub(crate) fn with_patients(&mut self, stays: usize) {
         let mut patients = vec![String::new(); self.len()];
         for (i, block) in self.blocks().into_iter().enumerate() {
             block.for_each(|row| patients[row] = format!("p{}", i / stays));
@@ -148,14 +148,14 @@ impl Sheet {
         self.patients = Some(patients);
     }
 
-    pub fn set_patient(&mut self, row: usize, name: &str) {
+    pub(crate) fn set_patient(&mut self, row: usize, name: &str) {
         if let Some(patients) = &mut self.patients {
             patients[row] = name.into();
         }
     }
 
     /// Appends a copy of a stay under another id.
-    pub fn copy(&mut self, block: Range<usize>, name: &str) {
+    pub(crate) fn copy(&mut self, block: Range<usize>, name: &str) {
         for row in block {
             self.stays.push(name.into());
             self.times.push(self.times[row]);
@@ -167,7 +167,7 @@ impl Sheet {
     }
 
     /// Moves a row to the end of the table.
-    pub fn to_the_end(&mut self, row: usize) {
+    pub(crate) fn to_the_end(&mut self, row: usize) {
         let stay = self.stays.remove(row);
         self.stays.push(stay);
         let time = self.times.remove(row);
