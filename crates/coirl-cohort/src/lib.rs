@@ -52,7 +52,8 @@ pub use run_defaults::run_defaults;
 pub use select::{Candidate, CandidateScore, Likelihood, Selected, Selection, Stage as SelectionStage, select};
 pub use spec::{
     ActionSpec, ColumnSpec, ContextScale, ContextSpec, DynamicsSpec, FilterSpec, Gaps, Impute, ObservationsSpec,
-    OutcomeSpec, RewardFeatures, RewardSpec, SameStep, Several, Spec, SplitSpec, StateSpec, TableSpec, Transform, Unsupported,
+    OutcomeSpec, RewardFeatures, RewardSpec, SameStep, Several, Spec, SplitSpec, StateSpec, TableSpec, Transform,
+    Unsupported,
 };
 pub use split::draw;
 pub use stays::{Flow, FlowStep};

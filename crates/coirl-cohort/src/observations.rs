@@ -111,7 +111,11 @@ impl Observations {
             Some(&number) => number,
             None => {
                 self.numbers.insert(stay.to_owned(), self.stays.len());
-                self.stays.push(Observed { stay: stay.into(), patient: patient.map(str::to_owned), values: Vec::new() });
+                self.stays.push(Observed {
+                    stay: stay.into(),
+                    patient: patient.map(str::to_owned),
+                    values: Vec::new(),
+                });
                 self.stays.len() - 1
             }
         };
@@ -142,11 +146,10 @@ impl Observations {
         if let Some(missing) = self.found.iter().position(|found| !found) {
             let name = &self.names[missing];
             let codes: Vec<&str> = self.unused.iter().map(String::as_str).collect();
-            let meant = near(name, &codes).map(|meant| format!("; the nearest that the spec does not use is '{meant}'"));
-            let reason = format!(
-                "is no column of the table, and no row has it as its code{}",
-                meant.unwrap_or_default()
-            );
+            let meant =
+                near(name, &codes).map(|meant| format!("; the nearest that the spec does not use is '{meant}'"));
+            let reason =
+                format!("is no column of the table, and no row has it as its code{}", meant.unwrap_or_default());
             return Err(Error::Spec { place: name.clone(), reason });
         }
         let names: Vec<&str> = self.names.iter().map(String::as_str).collect();
@@ -196,7 +199,13 @@ impl Observations {
                 let (sum, n) = cells.map_or((f64::NAN, 0.0), |cells| cells[column]);
                 match self.kinds[column] {
                     Kind::Field | Kind::End => throughout[column],
-                    Kind::Given => if n > 0.0 { sum } else { 0.0 },
+                    Kind::Given => {
+                        if n > 0.0 {
+                            sum
+                        } else {
+                            0.0
+                        }
+                    }
                     Kind::Measured(Several::Mean) => sum / n,
                     Kind::Measured(Several::Last) => sum,
                 }

@@ -54,7 +54,12 @@ pub struct ColumnProvenance {
 }
 
 /// All variables, measurements first.
-pub(super) fn provenance(table: &Table, spec: &Spec, encoder: &Encoder, train: &[Stay]) -> Result<Vec<ColumnProvenance>> {
+pub(super) fn provenance(
+    table: &Table,
+    spec: &Spec,
+    encoder: &Encoder,
+    train: &[Stay],
+) -> Result<Vec<ColumnProvenance>> {
     let mut all = Vec::new();
     for measurement in encoder.measurements.iter() {
         let mut own = of_column(table, spec, train, &measurement.column, Role::Measurement)?;
@@ -95,9 +100,12 @@ fn of_column(table: &Table, spec: &Spec, train: &[Stay], name: &str, role: Role)
         Role::Outcome => train.iter().filter_map(|stay| stay.rows.last().copied()).collect(),
         _ => train.iter().flat_map(|stay| stay.rows.iter().copied()).collect(),
     };
-    let plausible = spec.cohort.plausible.get(name).copied().filter(|_| {
-        matches!(role, Role::Measurement | Role::Field | Role::AtStart)
-    });
+    let plausible = spec
+        .cohort
+        .plausible
+        .get(name)
+        .copied()
+        .filter(|_| matches!(role, Role::Measurement | Role::Field | Role::AtStart));
     let measured: Vec<f64> = rows.iter().map(|&row| f64::from(column[row as usize])).filter(|x| !x.is_nan()).collect();
     let believed = |x: &f64| plausible.is_none_or(|[lo, hi]| (lo..=hi).contains(x));
     let mut seen: Vec<f64> = measured.iter().copied().filter(believed).collect();

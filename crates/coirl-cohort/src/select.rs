@@ -150,7 +150,8 @@ pub fn select(
             let like = |other: &&CandidateScore| {
                 other.candidate.stage == candidate.stage && other.candidate.measurements == candidate.measurements
             };
-            if scores.iter().filter(like).any(|other| other.exhausted && other.candidate.clusters <= candidate.clusters) {
+            if scores.iter().filter(like).any(|other| other.exhausted && other.candidate.clusters <= candidate.clusters)
+            {
                 continue;
             }
             let score = trial.score(candidate)?;

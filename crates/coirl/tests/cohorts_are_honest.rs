@@ -576,7 +576,10 @@ fn selection_finds_the_measurement_that_tells_actions_apart() -> Result<()> {
     // Three actions of equal shares: nothing is known without a state.
     let without = selected.without_state.negative_log_likelihood;
     assert!((without - 3.0_f64.ln()).abs() < 0.01, "{without}");
-    assert!((chosen.gain - (without - chosen.negative_log_likelihood)).abs() < 1e-12 && chosen.gain > 5.0 * chosen.gain_error);
+    assert!(
+        (chosen.gain - (without - chosen.negative_log_likelihood)).abs() < 1e-12
+            && chosen.gain > 5.0 * chosen.gain_error
+    );
     let stopped = select(&table(&spec, &rows)?, &spec, &selection, 7, |_, _| ControlFlow::Break(()));
     assert!(matches!(stopped, Err(Error::Interrupted { .. })));
     Ok(())

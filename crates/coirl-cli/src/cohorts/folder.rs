@@ -25,7 +25,8 @@ use coirl::demos::Trajectory;
 use coirl::model::{Cmdp, Context};
 use coirl_cohort::synthetic::Synthetic;
 use coirl_cohort::{
-    Cohort, ColumnProvenance, Encoder, Ends, Finding, Flow, FlowStep, RecordedStay, Spec, SupportSummary, TestStays, TrainStays, ValidationStays,
+    Cohort, ColumnProvenance, Encoder, Ends, Finding, Flow, FlowStep, RecordedStay, Spec, SupportSummary, TestStays,
+    TrainStays, ValidationStays,
 };
 use serde::{Deserialize, Serialize};
 use std::io::Write;
@@ -278,8 +279,20 @@ fn write_table(path: &Path, header: &[&str], rows: impl Iterator<Item = Vec<Stri
 
 fn write_columns(path: &Path, columns: &[ColumnProvenance]) -> Result<(), Failure> {
     let header = [
-        "column", "role", "unit", "lag", "transform", "impute", "fill", "missing", "implausible", "plausible_from",
-        "plausible_to", "training_min", "training_median", "training_max",
+        "column",
+        "role",
+        "unit",
+        "lag",
+        "transform",
+        "impute",
+        "fill",
+        "missing",
+        "implausible",
+        "plausible_from",
+        "plausible_to",
+        "training_min",
+        "training_median",
+        "training_max",
     ];
     let word = |value: serde_json::Result<serde_json::Value>| {
         value.ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()

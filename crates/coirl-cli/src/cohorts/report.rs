@@ -198,7 +198,8 @@ pub(crate) fn write_selection(out: &mut dyn Write, findings: &[Finding], selecte
     text::pair(out, "→", "the smallest within one standard error of the best likelihood")?;
     text::pair(out, "gain", "on the training shares of actions, without any state, over the same patients")?;
     if selected.chosen().is_some_and(|chosen| chosen.gain <= 2.0 * chosen.gain_error) {
-        let message = "the choice is not shown to be better than no state at all: these measurements hardly say what is done";
+        let message =
+            "the choice is not shown to be better than no state at all: these measurements hardly say what is done";
         text::pair(out, "warning", message)?;
     }
     Ok(())

@@ -453,7 +453,8 @@ fn write_candidates(path: &Path, selected: &Selected) -> Result<(), Failure> {
             let named: Vec<String> =
                 candidate.measurements.iter().map(|(name, weight)| format!("{name}*{weight}")).collect();
             let stage = serde_json::to_value(candidate.stage).map_err(std::io::Error::from)?;
-            let words = [stage.as_str().unwrap_or_default().to_owned(), candidate.clusters.to_string(), named.join(" ")];
+            let words =
+                [stage.as_str().unwrap_or_default().to_owned(), candidate.clusters.to_string(), named.join(" ")];
             let numbers = [
                 score.negative_log_likelihood,
                 score.standard_error,

@@ -3,7 +3,7 @@
 
 use super::csv::{BUFFER, open, quote, whole};
 use super::dates::{self, Time, time_of};
-use super::listed;
+use super::found_columns::Columns;
 use super::parquet::{Unpacking, append, refusing_panics};
 use crate::failure::Failure;
 use arrow_array::cast::AsArray;
@@ -15,8 +15,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, TimeUnit};
 use coirl::Error;
 use coirl::artifact::{open_regular, unpacked_limit};
-use coirl::nearest::near;
-use coirl_cohort::{Observations, Spec, Table, TableSpec};
+use coirl_cohort::{Observations, Spec, Table};
 use csv::{ByteRecord, ReaderBuilder, Trim};
 use flate2::bufread::MultiGzDecoder;
 use parquet::arrow::ProjectionMask;
@@ -33,17 +32,6 @@ pub(crate) fn read(path: &Path, spec: &Spec, progress: impl FnMut(u64)) -> Resul
         Some("parquet") => refusing_panics(path, std::panic::AssertUnwindSafe(|| from_parquet(path, spec, progress))),
         _ => from_csv(path, spec, progress),
     }
-}
-
-/// Where the columns of a spec are in a file.
-struct Columns<'s> {
-    stay: usize,
-    patient: Option<usize>,
-    time: usize,
-    numbers: Vec<usize>,
-    names: Vec<&'s str>,
-    /// The columns of the code and of the value, where a row is an observation.
-    observed: Option<[usize; 2]>,
 }
 
 /// What rows become: rows of a step, or observations that make such rows.
@@ -86,66 +74,10 @@ impl Rows {
     fn finish(self, path: &Path, dated: &Dated) -> Result<Table, Failure> {
         let mut table = match self {
             Rows::Steps(table) => table,
-            Rows::Observations(observations) => {
-                observations.finish().map_err(|error| Failure::in_file(path, error))?
-            }
+            Rows::Observations(observations) => observations.finish().map_err(|error| Failure::in_file(path, error))?,
         };
         dated.tell(&mut table);
         Ok(table)
-    }
-}
-
-impl<'s> Columns<'s> {
-    fn find(path: &Path, header: &[String], spec: &'s Spec) -> Result<Self, Failure> {
-        let used = spec.columns();
-        let TableSpec { stay, time, patient, .. } = &spec.table;
-        let keys = [Some(stay.as_str()), Some(time.as_str()), patient.as_deref()];
-        let position = |name: &str, place: &str| {
-            let mut found = (0..header.len()).filter(|&i| header[i] == name);
-            match (found.next(), found.next()) {
-                (Some(at), None) => Ok(at),
-                (Some(_), Some(_)) => Err(Failure::in_file(path, format!("has two columns {name}; expected one"))),
-                (None, _) => {
-                    // What has its place in the spec is not what is missing.
-                    let free = |column: &&str| !used.contains(column) && !keys.contains(&Some(*column));
-                    let candidates: Vec<&str> = header.iter().map(String::as_str).filter(free).collect();
-                    let others = match near(name, &candidates) {
-                        Some(meant) => format!("the nearest is '{meant}'"),
-                        None if candidates.is_empty() => "the spec uses all others".into(),
-                        None => format!("columns that the spec does not use are {}", listed(&candidates)),
-                    };
-                    Err(Failure::in_file(path, format!("has no column '{name}' ({place}); {others}")))
-                }
-            }
-        };
-        let names = used.clone();
-        let place = |name: &str| match () {
-            () if spec.context.columns().any(|field| field == name) => "a field of the context",
-            () if spec.state.measurements.iter().any(|field| field == name) => "a measurement",
-            () if spec.outcome.as_ref().is_some_and(|outcome| outcome.column == name) => "the outcome",
-            () if spec.cohort.keep.contains_key(name) => "cohort.keep",
-            () if spec.cohort.plausible.contains_key(name) => "cohort.plausible",
-            () => "an action",
-        };
-        let observed = match &spec.table.observations {
-            Some(own) => {
-                Some([position(&own.code, "table.observations.code")?, position(&own.value, "table.observations.value")?])
-            }
-            None => None,
-        };
-        // What is no column is a code.
-        let names: Vec<&str> = match observed {
-            Some(_) => names.into_iter().filter(|name| header.iter().any(|own| own == name)).collect(),
-            None => names,
-        };
-        Ok(Self {
-            stay: position(&spec.table.stay, "table.stay")?,
-            patient: spec.table.patient.as_deref().map(|name| position(name, "table.patient")).transpose()?,
-            time: position(&spec.table.time, "table.time")?,
-            numbers: names.iter().map(|name| position(name, place(name))).collect::<Result<_, _>>()?,
-            names,
-            observed,
-        })
     }
 }
 
@@ -362,7 +294,8 @@ fn from_parquet(path: &Path, spec: &Spec, mut progress: impl FnMut(u64)) -> Resu
     let header: Vec<String> = builder.schema().fields().iter().map(|field| field.name().clone()).collect();
     let columns = Columns::find(path, &header, spec)?;
     let observed = columns.observed.into_iter().flatten();
-    let wanted = columns.numbers.iter().copied().chain([columns.stay, columns.time]).chain(columns.patient).chain(observed);
+    let wanted =
+        columns.numbers.iter().copied().chain([columns.stay, columns.time]).chain(columns.patient).chain(observed);
     let mask = ProjectionMask::roots(builder.parquet_schema(), wanted);
     let mut rows = Rows::new(spec, &columns);
     let mut dated = Dated::default();
@@ -446,8 +379,9 @@ fn observed_values(
 ) -> Result<Vec<f64>, Failure> {
     if let Some(texts) = texts(array) {
         let number = |(i, (text, code)): (usize, (Option<&str>, &String))| match rows.uses(code) {
-            true => number_of(spec, code, text.unwrap_or_default().trim())
-                .map_err(|reason| Failure::in_file(path, format!("row {}, column {code}: {reason}", before + i as u64 + 1))),
+            true => number_of(spec, code, text.unwrap_or_default().trim()).map_err(|reason| {
+                Failure::in_file(path, format!("row {}, column {code}: {reason}", before + i as u64 + 1))
+            }),
             false => Ok(f64::NAN),
         };
         return texts.into_iter().zip(codes).enumerate().map(number).collect();

@@ -15,8 +15,11 @@ pub(super) fn copies(table: &Table, spec: &Spec, parts: &Parts, findings: &mut V
     let mut first: HashMap<Vec<u32>, u32> = HashMap::new();
     let (mut twice, mut example) = (0, None);
     for stay in parts.all() {
-        let cells: Vec<u32> =
-            stay.rows.iter().flat_map(|&row| columns.iter().map(move |column| column[row as usize].to_bits())).collect();
+        let cells: Vec<u32> = stay
+            .rows
+            .iter()
+            .flat_map(|&row| columns.iter().map(move |column| column[row as usize].to_bits()))
+            .collect();
         let mut different = cells.clone();
         different.sort_unstable();
         different.dedup();

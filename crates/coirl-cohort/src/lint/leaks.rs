@@ -13,6 +13,7 @@ use crate::split::Parts;
 use crate::stays::Stay;
 use crate::table::Table;
 use coirl::Result;
+use rayon::prelude::*;
 use std::collections::BTreeMap;
 
 /// Patients that are looked at.
@@ -113,16 +114,17 @@ impl<'a> Seen<'a> {
 }
 
 pub(super) fn leaks(table: &Table, spec: &Spec, sample: &Sample<'_>, findings: &mut Vec<Finding>) -> Result<()> {
-    for name in spec.state.measurements.iter().filter(|name| spec.column(name).lag == 0) {
-        findings.extend(of_the_dose(table, spec, sample, name)?);
-    }
+    let kinds = given(table, spec, sample)?;
+    let known_at_once: Vec<&String> =
+        spec.state.measurements.iter().filter(|name| spec.column(name).lag == 0).collect();
+    let of_doses = known_at_once.par_iter().map(|name| of_the_dose(table, spec, sample, &kinds, name));
+    findings.extend(of_doses.collect::<Result<Vec<_>>>()?.into_iter().flatten());
     let Some(outcome) = &spec.outcome else { return Ok(()) };
-    for name in spec.context.columns() {
-        findings.extend(of_the_end(table, spec, sample, outcome, name, None)?);
-    }
-    for name in &spec.state.measurements {
-        findings.extend(of_the_end(table, spec, sample, outcome, name, Some(spec.column(name).lag))?);
-    }
+    let fields = spec.context.columns().map(|name| (name, None));
+    let measurements = spec.state.measurements.iter().map(|name| (name.as_str(), Some(spec.column(name).lag)));
+    let all: Vec<(&str, Option<usize>)> = fields.chain(measurements).collect();
+    let of_ends = all.par_iter().map(|&(name, lag)| of_the_end(table, spec, sample, outcome, name, lag));
+    findings.extend(of_ends.collect::<Result<Vec<_>>>()?.into_iter().flatten());
     Ok(())
 }
 
@@ -132,7 +134,7 @@ struct Kind<'a> {
     /// Whether it is of much of a drug rather than of any.
     much: bool,
     /// Whether a row of the table is of it.
-    is: Box<dyn Fn(usize) -> bool + 'a>,
+    is: Box<dyn Fn(usize) -> bool + Sync + 'a>,
 }
 
 /// Rows by what was given in them: any dose of a drug, or more than the median of what was given of it; an action by its number.
@@ -164,15 +166,21 @@ fn given<'a>(table: &'a Table, spec: &Spec, sample: &Sample<'_>) -> Result<Vec<K
 }
 
 /// A measurement that, or whose change since the row before, tells what is given in its row.
-fn of_the_dose(table: &Table, spec: &Spec, sample: &Sample<'_>, name: &str) -> Result<Option<Finding>> {
+fn of_the_dose(
+    table: &Table,
+    spec: &Spec,
+    sample: &Sample<'_>,
+    kinds: &[Kind<'_>],
+    name: &str,
+) -> Result<Option<Finding>> {
     if spec.action.doses.iter().chain(&spec.action.column).any(|dose| dose == name) {
         return Ok(None);
     }
     let seen = Seen::of(table, spec, name, 0)?;
     let change = |stay: &Stay, t: usize| Some(seen.at(stay, t)? - seen.at(stay, t.checked_sub(1)?)?);
     let mut worst: Option<(f64, String)> = None;
-    for Kind { name: kind, much, is } in given(table, spec, sample)? {
-        let much = usize::from(much);
+    for Kind { name: kind, much, is } in kinds {
+        let much = usize::from(*much);
         let of_row = |stay: &Stay, t: usize| is(stay.rows[t] as usize);
         let found = [
             ("", BY_LEVEL[much], sample.rows(|stay, t| seen.at(stay, t), of_row)),
@@ -206,9 +214,7 @@ fn of_the_end(
 ) -> Result<Option<Finding>> {
     let seen = Seen::of(table, spec, name, lag.unwrap_or_default())?;
     let ends = table.column(&outcome.column)?;
-    let bad = |stay: &Stay| {
-        stay.rows.last().is_some_and(|&last| f64::from(ends[last as usize]) == outcome.bad)
-    };
+    let bad = |stay: &Stay| stay.rows.last().is_some_and(|&last| f64::from(ends[last as usize]) == outcome.bad);
     // The nearer to the end, the more honest measurements know.
     let mut views = vec![("at the start", 0.88, sample.stays(|stay| seen.first(stay), bad))];
     if lag.is_some() {

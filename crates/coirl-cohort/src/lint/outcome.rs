@@ -51,6 +51,13 @@ fn values(outcome: &OutcomeSpec, ends: &[f32], bad: usize, n: usize, findings: &
         () => None,
     };
     findings.extend(message.map(|message| warning("outcome-values", message)));
+    if (bad * 2 > n) && bad < n {
+        let message = format!(
+            "{:.0} % of the stays end badly, by {column} = {value}: if that is not what you know of them, the outcome is inverted",
+            100.0 * bad as f64 / n as f64
+        );
+        findings.push(note("mostly-bad", message));
+    }
 }
 
 /// Stays in which two ends are said. Values that no stay ends with, such as a reward of zero before the end, are no ends.

@@ -54,90 +54,120 @@ const PER_MICROLITRE: &[&str] = &["/µL", "/uL", "/mm3"];
 const QUANTITIES: [Quantity; 22] = [
     Quantity {
         names: &["temp", "temperature"],
-        units: &[unit(&["°C", "C", "celsius"], 1.0), Unit { names: &["°F", "F", "fahrenheit"], scale: 1.8, offset: 32.0 }],
-        typical: [34.0, 40.0], tailed: false,
+        units: &[
+            unit(&["°C", "C", "celsius"], 1.0),
+            Unit { names: &["°F", "F", "fahrenheit"], scale: 1.8, offset: 32.0 },
+        ],
+        typical: [34.0, 40.0],
+        tailed: false,
     },
     Quantity {
         names: &["weight", "wt"],
         units: &[unit(&["kg"], 1.0), unit(&["lb", "lbs", "pounds"], 2.204_62), unit(&["g"], 1000.0)],
-        typical: [40.0, 125.0], tailed: false,
+        typical: [40.0, 125.0],
+        tailed: false,
     },
     Quantity {
         names: &["height"],
         units: &[unit(&["cm"], 1.0), unit(&["m"], 0.01), unit(&["in", "inch", "inches"], 0.393_7)],
-        typical: [110.0, 200.0], tailed: false,
+        typical: [110.0, 200.0],
+        tailed: false,
     },
     Quantity {
         names: &["fio2"],
         units: &[unit(&["fraction", "share"], 1.0), unit(&["%", "percent"], 100.0)],
-        typical: [0.2, 0.95], tailed: false,
+        typical: [0.2, 0.95],
+        tailed: false,
     },
     Quantity {
         names: &["spo2", "sao2", "o2saturation"],
         units: &[unit(&["%", "percent"], 1.0), unit(&["fraction", "share"], 0.01)],
-        typical: [80.0, 100.0], tailed: false,
+        typical: [80.0, 100.0],
+        tailed: false,
     },
     Quantity {
         names: &["creatinine", "creat", "crea"],
         units: &[unit(MG_PER_DL, 1.0), unit(MICROMOLES, 88.42)],
-        typical: [0.3, 8.0], tailed: false,
+        typical: [0.3, 8.0],
+        tailed: false,
     },
     Quantity {
         names: &["bilirubin", "bili"],
         units: &[unit(MG_PER_DL, 1.0), unit(MICROMOLES, 17.1)],
-        typical: [0.2, 4.0], tailed: false,
+        typical: [0.2, 4.0],
+        tailed: false,
     },
     Quantity {
         names: &["glucose"],
         units: &[unit(MG_PER_DL, 1.0), unit(MILLIMOLES, 1.0 / 18.016)],
-        typical: [60.0, 350.0], tailed: false,
+        typical: [60.0, 350.0],
+        tailed: false,
     },
     Quantity {
         names: &["lactate"],
         units: &[unit(MILLIMOLES, 1.0), unit(MG_PER_DL, 9.008)],
-        typical: [0.5, 7.0], tailed: false,
+        typical: [0.5, 7.0],
+        tailed: false,
     },
     Quantity {
         names: &["hb", "hgb", "hemoglobin", "haemoglobin"],
         units: &[unit(GRAMS_PER_DL, 1.0), unit(GRAMS_PER_L, 10.0), unit(MILLIMOLES, 0.620_6)],
-        typical: [6.0, 18.0], tailed: false,
+        typical: [6.0, 18.0],
+        tailed: false,
     },
     Quantity {
         names: &["calcium"],
         units: &[unit(MG_PER_DL, 1.0), unit(MILLIMOLES, 0.249_5)],
-        typical: [6.0, 12.0], tailed: false,
+        typical: [6.0, 12.0],
+        tailed: false,
     },
     Quantity {
         names: &["magnesium"],
         units: &[unit(MG_PER_DL, 1.0), unit(MILLIMOLES, 0.411_4)],
-        typical: [1.3, 4.0], tailed: false,
+        typical: [1.3, 4.0],
+        tailed: false,
     },
     Quantity {
         names: &["albumin"],
         units: &[unit(GRAMS_PER_DL, 1.0), unit(GRAMS_PER_L, 10.0)],
-        typical: [1.2, 5.5], tailed: false,
+        typical: [1.2, 5.5],
+        tailed: false,
     },
-    Quantity { names: &["pao2", "po2"], units: &[unit(MMHG, 1.0), unit(KILOPASCAL, 0.133_32)], typical: [40.0, 300.0], tailed: false },
+    Quantity {
+        names: &["pao2", "po2"],
+        units: &[unit(MMHG, 1.0), unit(KILOPASCAL, 0.133_32)],
+        typical: [40.0, 300.0],
+        tailed: false,
+    },
     Quantity {
         names: &["paco2", "pco2"],
         units: &[unit(MMHG, 1.0), unit(KILOPASCAL, 0.133_32)],
-        typical: [20.0, 90.0], tailed: false,
+        typical: [20.0, 90.0],
+        tailed: false,
     },
     Quantity {
         names: &["sysbp", "meanbp", "diabp", "sbp", "dbp", "mbp", "systolic", "diastolic"],
         units: &[unit(MMHG, 1.0), unit(KILOPASCAL, 0.133_32)],
-        typical: [35.0, 200.0], tailed: false,
+        typical: [35.0, 200.0],
+        tailed: false,
     },
-    Quantity { names: &["wbc"], units: &[unit(BILLIONS, 1.0), unit(PER_MICROLITRE, 1000.0)], typical: [1.0, 60.0], tailed: false },
+    Quantity {
+        names: &["wbc"],
+        units: &[unit(BILLIONS, 1.0), unit(PER_MICROLITRE, 1000.0)],
+        typical: [1.0, 60.0],
+        tailed: false,
+    },
     Quantity {
         names: &["platelet", "platelets"],
         units: &[unit(BILLIONS, 1.0), unit(PER_MICROLITRE, 1000.0)],
-        typical: [15.0, 900.0], tailed: false,
+        typical: [15.0, 900.0],
+        tailed: false,
     },
     Quantity {
         names: &["input", "fluid", "fluids", "output", "urine", "urineoutput"],
         units: &[unit(&["mL", "ml"], 1.0), unit(&["L", "litre", "liter"], 0.001)],
-        typical: [15.0, 15_000.0], tailed: true,
+        typical: [15.0, 15_000.0],
+        tailed: true,
     },
     Quantity {
         names: &["vaso", "vasopressor", "norepinephrine", "noradrenaline", "norepinephrineequivalentdose"],
@@ -147,25 +177,31 @@ const QUANTITIES: [Quantity; 22] = [
             unit(&["µg/min", "mcg/min", "ug/min"], 80.0),
             unit(&["ng/kg/min"], 1000.0),
         ],
-        typical: [0.005, 2.5], tailed: false,
+        typical: [0.005, 2.5],
+        tailed: false,
     },
     Quantity {
         names: &["hba1c"],
         units: &[unit(&["mmol/mol"], 1.0), Unit { names: &["%", "percent"], scale: 0.091_48, offset: 2.152 }],
-        typical: [25.0, 120.0], tailed: false,
+        typical: [25.0, 120.0],
+        tailed: false,
     },
     Quantity {
         names: &["age"],
         units: &[unit(&["years", "y"], 1.0), unit(&["months"], 12.0), unit(&["days", "d"], 365.25)],
-        typical: [0.0, 110.0], tailed: false,
+        typical: [0.0, 110.0],
+        tailed: false,
     },
 ];
 
 impl Quantity {
     /// What a column measures. Names that speak of two quantities are of a ratio.
     pub(super) fn of(column: &str) -> Option<&'static Self> {
-        let words: Vec<String> =
-            column.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase).collect();
+        let words: Vec<String> = column
+            .split(|c: char| !c.is_alphanumeric())
+            .filter(|word| !word.is_empty())
+            .map(str::to_lowercase)
+            .collect();
         let named = |quantity: &&Quantity| quantity.names.iter().any(|name| words.iter().any(|word| word == name));
         let mut found = QUANTITIES.iter().filter(named);
         match (found.next(), found.next()) {
@@ -179,7 +215,10 @@ impl Quantity {
         let written = written.trim();
         let names = |unit: &Unit, matches: &dyn Fn(&str) -> bool| unit.names.iter().any(|name| matches(name));
         let begins = |name: &str| {
-            let rest = written.get(..name.len()).filter(|start| start.eq_ignore_ascii_case(name)).map(|_| &written[name.len()..]);
+            let rest = written
+                .get(..name.len())
+                .filter(|start| start.eq_ignore_ascii_case(name))
+                .map(|_| &written[name.len()..]);
             rest.is_some_and(|rest| rest.is_empty() || !rest.starts_with(char::is_alphanumeric))
         };
         let exact = self.units.iter().position(|unit| names(unit, &|name| written.eq_ignore_ascii_case(name)));

@@ -9,13 +9,14 @@
 
 use coirl::random::stream;
 use rand::RngExt;
-use std::collections::BTreeMap;
 
 /// Folds of the cross-validation.
 const FOLDS: usize = 5;
 /// Bins at most, and units that each has at least.
 const MOST_BINS: usize = 20;
 const UNITS_PER_BIN: usize = 10;
+/// Units above which bins are as sharp as the values themselves.
+const MOST_RANKED: usize = 5000;
 /// Observations' worth of the overall share in the score of a bin.
 const STRENGTH: f64 = 2.0;
 /// Patients of each kind below which nothing can be told.
@@ -61,17 +62,12 @@ pub(super) struct Separation {
 
 /// Nothing where there are too few patients of a kind.
 pub(super) fn separation(units: &[Unit], folds: &Folds) -> Option<Separation> {
-    let mut patients: [Vec<u32>; 2] = [false, true].map(|kind| {
-        let mut own: Vec<u32> = units.iter().filter(|unit| unit.kind == kind).map(|unit| unit.patient).collect();
-        own.dedup();
-        own.sort_unstable();
-        own.dedup();
-        own
-    });
-    if patients.iter_mut().any(|own| own.len() < FEWEST) {
+    let mut of_kinds = [vec![false; folds.0.len()], vec![false; folds.0.len()]];
+    units.iter().for_each(|unit| of_kinds[usize::from(unit.kind)][unit.patient as usize] = true);
+    let with = of_kinds.map(|of_kind| of_kind.into_iter().filter(|is| *is).count());
+    if with.iter().any(|n| *n < FEWEST) {
         return None;
     }
-    let with = [patients[0].len(), patients[1].len()];
     let edges = edges(units);
     let n_bins = edges.len() + 1;
     let cells: Vec<usize> = units
@@ -83,16 +79,21 @@ pub(super) fn separation(units: &[Unit], folds: &Folds) -> Option<Separation> {
         .collect();
     let counts = counted(units, &cells, FOLDS * n_bins);
     let totals = counts.iter().fold([0.0; 2], |sum, own| [sum[0] + own[0], sum[1] + own[1]]);
-    let by_bin = judged(units, &cells, &counts, &scores(&counts, n_bins, totals), totals, with);
+    let n_patients = folds.0.len();
+    let judged =
+        |cells: &[usize], counts: &[[f64; 2]], scores: &[f64]| judged(units, cells, counts, scores, n_patients, with);
+    let by_bin = judged(&cells, &counts, &scores(&counts, n_bins, totals));
+    if units.len() > MOST_RANKED {
+        return Some(by_bin);
+    }
     let mut values: Vec<f32> = units.iter().map(|unit| unit.value).collect();
     values.sort_by(f32::total_cmp);
     values.dedup();
-    let cells: Vec<usize> =
-        units.iter().map(|unit| values.partition_point(|value| *value < unit.value)).collect();
+    let cells: Vec<usize> = units.iter().map(|unit| values.partition_point(|value| *value < unit.value)).collect();
     let counts = counted(units, &cells, values.len());
     let ranks = |sign: f64| (0..values.len()).map(|rank| sign * rank as f64).collect::<Vec<_>>();
-    let rising = judged(units, &cells, &counts, &ranks(1.0), totals, with);
-    let by_rank = if rising.auc >= 0.5 { rising } else { judged(units, &cells, &counts, &ranks(-1.0), totals, with) };
+    let rising = judged(&cells, &counts, &ranks(1.0));
+    let by_rank = if rising.auc >= 0.5 { rising } else { judged(&cells, &counts, &ranks(-1.0)) };
     Some(if by_rank.lower > by_bin.lower { by_rank } else { by_bin })
 }
 
@@ -109,19 +110,21 @@ fn judged(
     cells: &[usize],
     counts: &[[f64; 2]],
     scores: &[f64],
-    totals: [f64; 2],
+    n_patients: usize,
     with: [usize; 2],
 ) -> Separation {
+    let totals = counts.iter().fold([0.0; 2], |sum, own| [sum[0] + own[0], sum[1] + own[1]]);
     let placements = placements(scores, counts, totals);
     let auc = counts.iter().zip(&placements).map(|(own, place)| own[1] * place[1]).sum::<f64>() / totals[1];
-    let mut by_patient: BTreeMap<u32, [f64; 4]> = BTreeMap::new();
+    let mut by_patient = vec![[0.0; 4]; n_patients];
     for (unit, &cell) in units.iter().zip(cells) {
         let kind = usize::from(unit.kind);
-        let own = by_patient.entry(unit.patient).or_default();
+        let own = &mut by_patient[unit.patient as usize];
         own[kind] += placements[cell][kind];
         own[2 + kind] += 1.0;
     }
-    Separation { auc, lower: lower(by_patient.into_values(), with) }
+    by_patient.retain(|own| own[2] + own[3] > 0.0);
+    Separation { auc, lower: lower(&by_patient, with) }
 }
 
 /// Upper edges of all bins but the last.
@@ -174,13 +177,13 @@ fn placements(scores: &[f64], counts: &[[f64; 2]], totals: [f64; 2]) -> Vec<[f64
 }
 
 /// Lower end of the interval, from the sums of placements and the numbers of units of each patient: [placements; 2], [units; 2].
-fn lower(patients: impl Iterator<Item = [f64; 4]>, with: [usize; 2]) -> f64 {
-    let patients: Vec<[f64; 4]> = patients.collect();
+fn lower(patients: &[[f64; 4]], with: [usize; 2]) -> f64 {
     let n = patients.len() as f64 + 2.0;
     // The added patients have as many units as others do on average, at chance.
     let units = [0, 1].map(|kind| patients.iter().map(|own| own[2 + kind]).sum::<f64>());
     let added = [0, 1].map(|kind| units[kind] / with[kind] as f64);
-    let all = || patients.iter().copied().chain([[0.5 * added[0], 0.0, added[0], 0.0], [0.0, 0.5 * added[1], 0.0, added[1]]]);
+    let all =
+        || patients.iter().copied().chain([[0.5 * added[0], 0.0, added[0], 0.0], [0.0, 0.5 * added[1], 0.0, added[1]]]);
     let totals = [0, 1].map(|kind| units[kind] + added[kind]);
     let auc = 0.5 * [0, 1].map(|kind| all().map(|own| own[kind]).sum::<f64>() / totals[kind]).iter().sum::<f64>();
     let deviation = |own: [f64; 4], kind: usize| own[kind] - own[2 + kind] * auc;
@@ -226,7 +229,8 @@ mod tests {
     #[test]
     fn a_relation_that_is_not_monotone_is_seen() {
         // One kind is in the middle.
-        let middle = separated(|patient, t, kind| if kind { 0.45 + 0.1 * noise(patient, t) } else { noise(patient, t) });
+        let middle =
+            separated(|patient, t, kind| if kind { 0.45 + 0.1 * noise(patient, t) } else { noise(patient, t) });
         assert!(middle.auc > 0.9, "{middle:?}");
     }
 

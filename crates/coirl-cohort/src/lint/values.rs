@@ -75,7 +75,11 @@ fn zeros_apart(measured: &[f32]) -> usize {
     let zeros = measured.len() - others.len();
     others.sort_by(f32::total_cmp);
     let at = |share: f64| f64::from(others[(share * (others.len() - 1) as f64) as usize]);
-    if zeros < FEWEST_ZEROS || others.len() < measured.len() / 2 || others[0] <= 0.0 || others[0] == others[others.len() - 1] {
+    if zeros < FEWEST_ZEROS
+        || others.len() < measured.len() / 2
+        || others[0] <= 0.0
+        || others[0] == others[others.len() - 1]
+    {
         return 0;
     }
     // From the first hundredth to the median there are 2.33 standard deviations.

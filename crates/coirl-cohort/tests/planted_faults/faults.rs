@@ -37,7 +37,11 @@ impl Fault {
         let right = findings
             .iter()
             .filter(|finding| self.codes.contains(&finding.code.as_str()) && finding.message.contains(self.about))
-            .max_by_key(|finding| finding.severity);
+            // What was expected first, of those that weigh as much.
+            .max_by_key(|finding| {
+                let place = self.codes.iter().position(|code| *code == finding.code);
+                (finding.severity, std::cmp::Reverse(place))
+            });
         Ok(match right {
             Some(finding) if finding.severity == Severity::Warning => Found::Warned(finding.code.clone()),
             Some(finding) => Found::Noted(finding.code.clone()),
@@ -78,7 +82,8 @@ fn leaks_of_doses() -> Vec<Fault> {
         leak("the dose in another unit, with noise", "drip_rate", |sheet, spec| {
             let mut rng = sheet.random("drip");
             sheet.fill("drip_rate", |sheet, row| {
-                sheet.get(row, "input_4hourly") / 240.0 * (1.0 + 0.2 * Sheet::normal(&mut rng)) + 0.02 * Sheet::normal(&mut rng)
+                sheet.get(row, "input_4hourly") / 240.0 * (1.0 + 0.2 * Sheet::normal(&mut rng))
+                    + 0.02 * Sheet::normal(&mut rng)
             });
             measure(spec, "drip_rate", 0);
         }),
@@ -184,7 +189,9 @@ fn units() -> Vec<Fault> {
     let mixed = |name, about, plant| Fault { name, codes: MIXED, about, plant };
     let wrong = |name, about, plant| Fault { name, codes: WRONG, about, plant };
     vec![
-        mixed("temperature in °F in a fifth of the stays", "Temp_C", |sheet, _| sheet.change("Temp_C", 0.2, |x| 1.8 * x + 32.0)),
+        mixed("temperature in °F in a fifth of the stays", "Temp_C", |sheet, _| {
+            sheet.change("Temp_C", 0.2, |x| 1.8 * x + 32.0)
+        }),
         wrong("temperature in °F", "Temp_C", |sheet, _| sheet.change("Temp_C", 1.1, |x| 1.8 * x + 32.0)),
         mixed("creatinine in µmol/L in a fifth of the stays", "Creatinine", |sheet, _| {
             sheet.change("Creatinine", 0.2, |x| 88.42 * x);
@@ -199,7 +206,9 @@ fn units() -> Vec<Fault> {
             sheet.change("input_4hourly", 0.2, |x| 0.001 * x);
         }),
         wrong("fluids in L", "input_4hourly", |sheet, _| sheet.change("input_4hourly", 1.1, |x| 0.001 * x)),
-        mixed("glucose in mmol/L in a tenth of the stays", "Glucose", |sheet, _| sheet.change("Glucose", 0.1, |x| x / 18.016)),
+        mixed("glucose in mmol/L in a tenth of the stays", "Glucose", |sheet, _| {
+            sheet.change("Glucose", 0.1, |x| x / 18.016)
+        }),
         mixed("haemoglobin in g/L in a tenth of the stays, without plausible ranges", "Hb", |sheet, spec| {
             spec.cohort.plausible.clear();
             sheet.change("Hb", 0.1, |x| 10.0 * x);
@@ -237,15 +246,20 @@ fn people() -> Vec<Fault> {
             let blocks = sheet.blocks();
             sheet.set_patient(blocks[8].end - 1, "somebody else");
         }),
-        person("patients with several stays and no column that says so", &["patient-in-two-parts"], "same people", |sheet, _| {
-            let blocks = sheet.blocks();
-            for pair in blocks.chunks(2).step_by(10).filter(|pair| pair.len() == 2) {
-                for name in ["gender", "age", "elixhauser", "re_admission"] {
-                    let x = sheet.get(pair[0].start, name);
-                    pair[1].clone().for_each(|row| sheet.set(row, name, x));
+        person(
+            "patients with several stays and no column that says so",
+            &["patient-in-two-parts"],
+            "same people",
+            |sheet, _| {
+                let blocks = sheet.blocks();
+                for pair in blocks.chunks(2).step_by(10).filter(|pair| pair.len() == 2) {
+                    for name in ["gender", "age", "elixhauser", "re_admission"] {
+                        let x = sheet.get(pair[0].start, name);
+                        pair[1].clone().for_each(|row| sheet.set(row, name, x));
+                    }
                 }
-            }
-        }),
+            },
+        ),
         person("stays that are in the table twice, under two ids", &["copied-stay"], "another", |sheet, _| {
             let blocks = sheet.blocks();
             for (i, block) in blocks.into_iter().enumerate().step_by(20) {
@@ -267,11 +281,16 @@ fn people() -> Vec<Fault> {
 fn values() -> Vec<Fault> {
     let value = |name, codes, about, plant| Fault { name, codes, about, plant };
     vec![
-        value("−999 for what was not measured, without plausible ranges", &["sentinel-value"], "HR", |sheet, spec| {
-            spec.cohort.plausible.clear();
-            let mut rng = sheet.random("gaps");
-            sheet.fill("HR", |sheet, row| if rng.random::<f64>() < 0.02 { -999.0 } else { sheet.get(row, "HR") });
-        }),
+        value(
+            "−999 for what was not measured, without plausible ranges",
+            &["sentinel-value"],
+            "HR",
+            |sheet, spec| {
+                spec.cohort.plausible.clear();
+                let mut rng = sheet.random("gaps");
+                sheet.fill("HR", |sheet, row| if rng.random::<f64>() < 0.02 { -999.0 } else { sheet.get(row, "HR") });
+            },
+        ),
         value("0 for what was not measured, without plausible ranges", &["sentinel-value"], "MeanBP", |sheet, spec| {
             spec.cohort.plausible.clear();
             let mut rng = sheet.random("gaps");
@@ -285,12 +304,17 @@ fn values() -> Vec<Fault> {
         }),
         value("a column without any value", &["never-measured"], "PTT", |sheet, _| sheet.fill("PTT", |_, _| f64::NAN)),
         value("a column that never changes", &["constant-column"], "SIRS", |sheet, _| sheet.fill("SIRS", |_, _| 2.0)),
-        value("lactate that was written down only where it is high", &["missing-means-normal", "missing-tells"], "Arterial_lactate", |sheet, _| {
-            sheet.fill("Arterial_lactate", |sheet, row| {
-                let x = sheet.get(row, "Arterial_lactate");
-                if x < 2.0 { f64::NAN } else { x }
-            });
-        }),
+        value(
+            "lactate that was written down only where it is high",
+            &["missing-means-normal", "missing-tells"],
+            "Arterial_lactate",
+            |sheet, _| {
+                sheet.fill("Arterial_lactate", |sheet, row| {
+                    let x = sheet.get(row, "Arterial_lactate");
+                    if x < 2.0 { f64::NAN } else { x }
+                });
+            },
+        ),
         value("blood gases that survivors mostly do not have", &["missing-tells"], "Arterial_pH", |sheet, _| {
             let mut rng = sheet.random("gaps");
             sheet.fill("Arterial_pH", |sheet, row| {
@@ -299,17 +323,25 @@ fn values() -> Vec<Fault> {
             });
         }),
         value("a probe that is read only while vasopressors run", &["missing-tells"], "SpO2", |sheet, _| {
-            sheet.fill("SpO2", |sheet, row| if sheet.get(row, "max_dose_vaso") > 0.0 { sheet.get(row, "SpO2") } else { f64::NAN });
+            sheet.fill(
+                "SpO2",
+                |sheet, row| if sheet.get(row, "max_dose_vaso") > 0.0 { sheet.get(row, "SpO2") } else { f64::NAN },
+            );
         }),
-        value("measurements that were standardised over all rows", &["fitted-on-all-rows"], "variance 1", |sheet, spec| {
-            spec.cohort.plausible.clear();
-            for name in ["HR", "SysBP", "MeanBP", "RR", "Sodium"] {
-                let n = sheet.len() as f64;
-                let mean = (0..sheet.len()).map(|row| sheet.get(row, name)).sum::<f64>() / n;
-                let variance = (0..sheet.len()).map(|row| (sheet.get(row, name) - mean).powi(2)).sum::<f64>() / n;
-                sheet.fill(name, |sheet, row| (sheet.get(row, name) - mean) / variance.sqrt());
-            }
-        }),
+        value(
+            "measurements that were standardised over all rows",
+            &["fitted-on-all-rows"],
+            "variance 1",
+            |sheet, spec| {
+                spec.cohort.plausible.clear();
+                for name in ["HR", "SysBP", "MeanBP", "RR", "Sodium"] {
+                    let n = sheet.len() as f64;
+                    let mean = (0..sheet.len()).map(|row| sheet.get(row, name)).sum::<f64>() / n;
+                    let variance = (0..sheet.len()).map(|row| (sheet.get(row, name) - mean).powi(2)).sum::<f64>() / n;
+                    sheet.fill(name, |sheet, row| (sheet.get(row, name) - mean) / variance.sqrt());
+                }
+            },
+        ),
         value("doses that were not recorded", &["dose-not-recorded"], "input_4hourly", |sheet, _| {
             let mut rng = sheet.random("gaps");
             sheet.fill("input_4hourly", |sheet, row| {
@@ -350,7 +382,7 @@ fn outcomes() -> Vec<Fault> {
                 block.for_each(|row| sheet.set(row, "mortality_90d", 2.0));
             }
         }),
-        outcome("an outcome that is inverted", &["outcome-values"], "mortality_90d", |sheet, _| {
+        outcome("an outcome that is inverted", &["mostly-bad"], "inverted", |sheet, _| {
             sheet.fill("mortality_90d", |sheet, row| flag(!sheet.died(row)));
         }),
         outcome("rows of every stay in reverse order of time", &["time"], "time", |sheet, _| sheet.time(|t| 100.0 - t)),

@@ -10,13 +10,9 @@ use coirl_cohort::{Severity, Spec};
 use faults::{Fault, Found};
 use sheet::Sheet;
 
-/// Faults that the linter is known to miss. No table says which value is bad and which time comes first, and a value that was carried back looks like one
-/// that was carried forward.
-const MISSED: [&str; 3] = [
-    "an outcome that is inverted",
-    "rows of every stay in reverse order of time",
-    "gaps that were filled with what came later",
-];
+/// Faults that the linter is known to miss. No table says which time comes first, and a value that was carried back looks like one that was carried
+/// forward.
+const MISSED: [&str; 2] = ["rows of every stay in reverse order of time", "gaps that were filled with what came later"];
 
 fn preset(name: &str) -> Spec {
     Spec::preset(name).unwrap_or_else(|error| panic!("{error}"))
@@ -28,29 +24,37 @@ fn table_of(settings: &Synthetic) -> Result<Vec<(Fault, Found)>> {
     faults::all().into_iter().map(|fault| Ok((fault, fault.try_on(&clean, &preset("ai-clinician"))?))).collect()
 }
 
-fn printed(seed: u64, results: &[(Fault, Found)]) {
-    println!("seed {seed}\n| fault | found | by |\n|---|---|---|");
-    for (fault, found) in results {
-        let (yes, by) = match found {
-            Found::Warned(code) => ("yes", code.as_str()),
-            Found::Noted(code) => ("as a note", code.as_str()),
-            Found::Refused => ("refused", ""),
-            Found::Missed(others) => ("**no**", others.as_str()),
-        };
-        println!("| {} | {yes} | {by} |", fault.name);
-    }
+/// A row of the table in docs/linter.md.
+fn row((fault, found): &(Fault, Found)) -> String {
+    let (yes, by) = match found {
+        Found::Warned(code) => ("yes", format!("`{code}`")),
+        Found::Noted(code) => ("as a note", format!("`{code}`")),
+        Found::Refused => ("refused", String::new()),
+        Found::Missed(_) => ("**no**", String::new()),
+    };
+    format!("| {} | {yes} | {by} |", fault.name)
 }
 
 #[test]
 fn planted_faults_are_found() -> Result<()> {
-    let seed = std::env::var("COIRL_FAULT_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(11);
-    let results = table_of(&Synthetic { stays: 600, seed, ..Synthetic::default() })?;
-    printed(seed, &results);
-    let missed: Vec<&str> =
-        results.iter().filter(|(_, found)| matches!(found, Found::Missed(_))).map(|(fault, _)| fault.name).collect();
-    println!("{} of {} found", results.len() - missed.len(), results.len());
+    let given: Option<u64> = std::env::var("COIRL_FAULT_SEED").ok().and_then(|seed| seed.parse().ok());
+    let results = table_of(&Synthetic { stays: 600, seed: given.unwrap_or(11), ..Synthetic::default() })?;
+    let rows: Vec<String> = results.iter().map(row).collect();
+    println!("{}", rows.join("\n"));
+    let missed = results.iter().filter_map(|(fault, found)| match found {
+        Found::Missed(others) => Some((fault.name, others)),
+        _ => None,
+    });
+    let missed: Vec<(&str, &String)> = missed.collect();
+    println!("{} of {} found; missed: {missed:?}", results.len() - missed.len(), results.len());
     assert!(results.len() >= 40, "{}", results.len());
-    assert_eq!(missed, MISSED);
+    assert_eq!(missed.iter().map(|(name, _)| *name).collect::<Vec<_>>(), MISSED);
+    if given.is_none() {
+        let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/linter.md"));
+        let page = page.unwrap_or_default();
+        let absent: Vec<&String> = rows.iter().filter(|row| !page.contains(*row)).collect();
+        assert!(absent.is_empty(), "docs/linter.md does not say {absent:#?}");
+    }
     Ok(())
 }
 

@@ -24,8 +24,7 @@ impl Sheet {
     /// A synthetic table in the schema of the AI Clinician.
     pub(crate) fn synthetic(settings: &Synthetic) -> Result<Self> {
         let names = Synthetic::columns().iter().map(|name| (*name).to_owned()).collect();
-        let mut sheet =
-            Self { names, stays: vec![], patients: None, times: vec![], rows: vec![], seed: settings.seed };
+        let mut sheet = Self { names, stays: vec![], patients: None, times: vec![], rows: vec![], seed: settings.seed };
         settings.generate(|stay| {
             for (t, row) in stay.rows.iter().enumerate() {
                 sheet.stays.push(stay.id.to_string());
