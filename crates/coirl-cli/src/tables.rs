@@ -3,6 +3,7 @@
 mod columns;
 mod csv;
 mod dates;
+mod found_columns;
 pub(crate) mod long;
 mod parquet;
 

@@ -6,6 +6,7 @@ use super::encoder::{Actions, Encoder, MOST_ACTIONS};
 use super::lint::{self, Finding};
 use super::measurements::Measurements;
 use super::model::{Ends, SupportSummary, model};
+use super::provenance::{ColumnProvenance, provenance};
 use super::recorded::{RecordedStay, TestStays, TrainStays, ValidationStays};
 use super::spec::Spec;
 use super::split::{Parts, split};
@@ -39,6 +40,8 @@ pub struct Cohort {
     pub inertia: f64,
     /// What somebody should look at.
     pub findings: Vec<Finding>,
+    /// Where every variable comes from.
+    pub columns: Vec<ColumnProvenance>,
     /// Stays to learn from.
     pub train: TrainStays,
     /// Stays to stop and choose by.
@@ -82,6 +85,7 @@ pub fn build(
     let mut findings = lint::table(table, spec, &parts)?;
     findings.extend(lint::actions(&encoder.actions, table, &parts.train)?);
     findings.extend(lint::model(spec, &encoder, &support, filled));
+    let columns = provenance(table, spec, &encoder, &parts.train)?;
     Ok(Cohort {
         spec: spec.clone(),
         seed,
@@ -91,6 +95,7 @@ pub fn build(
         support,
         inertia,
         findings,
+        columns,
         train: TrainStays::new(train),
         validation: ValidationStays::new(validation),
         test: TestStays::new(test),

@@ -60,7 +60,7 @@ impl ContextScaling {
             values.sort_by(f64::total_cmp);
             let quantile = |share: f64| values.get((share * values.len() as f64) as usize).or(values.last()).copied();
             let Some(fill) = quantile(0.5) else {
-                let reason = "no training stay has a value in its first row".into();
+                let reason = "no training stay has a plausible value in its first row".into();
                 return Err(Error::Spec { place: format!("context field {name}"), reason });
             };
             let range = match (spec.context.scale, spec.context.bounds.get(name)) {

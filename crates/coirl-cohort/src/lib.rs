@@ -21,10 +21,12 @@ mod exam;
 mod lint;
 mod measurements;
 mod model;
+mod observations;
 pub mod off_policy;
 mod parts;
 mod patients;
 pub mod presets;
+mod provenance;
 mod rare_actions;
 mod recorded;
 mod recorded_steps;
@@ -46,13 +48,16 @@ pub use exam::{AgentAgreement, Exam, ExamSettings, Examined, OffPolicy};
 pub use lint::{Finding, Severity};
 pub use measurements::{Measurement, Measurements};
 pub use model::{Ends, SupportSummary};
+pub use observations::Observations;
 pub use parts::{PartSummary, admitted_share};
+pub use provenance::{ColumnProvenance, Role};
 pub use recorded::{RecordedStay, TestStays, TrainStays, ValidationStays};
 pub use run_defaults::run_defaults;
-pub use select::{Candidate, CandidateScore, Selection, Stage as SelectionStage, select};
+pub use select::{Candidate, CandidateScore, Likelihood, Selected, Selection, Stage as SelectionStage, select};
 pub use spec::{
-    ActionSpec, ColumnSpec, ContextScale, ContextSpec, DynamicsSpec, FilterSpec, Gaps, Impute, OutcomeSpec,
-    RewardFeatures, RewardSpec, SameStep, Spec, SplitSpec, StateSpec, TableSpec, Transform, Unsupported,
+    ActionSpec, ColumnSpec, ContextScale, ContextSpec, DynamicsSpec, FilterSpec, Gaps, Impute, ObservationsSpec,
+    OutcomeSpec, RewardFeatures, RewardSpec, SameStep, Several, Spec, SplitSpec, StateSpec, TableSpec, Transform,
+    Unsupported,
 };
 pub use split::draw;
 pub use stays::{Flow, FlowStep};

@@ -1,6 +1,12 @@
 //! What somebody should look at before they believe a cohort: leakage, mixed-up people, thin support, columns that say nothing.
 
+mod copies;
+mod leaks;
+mod missing;
 mod outcome;
+mod quantities;
+mod separation;
+mod units;
 mod values;
 
 use super::encoder::{Actions, Encoder};
@@ -14,12 +20,12 @@ use coirl::Result;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
-/// Correlation of a measurement with a dose of the same row from which on it is taken for the dose.
-const SAME_THING: f64 = 0.95;
 /// Share of the most frequent action from which on there is little to predict.
 const MAJORITY: f64 = 0.8;
 /// Share of the steps that may be skipped, filled in or unsupported without a word.
 const SKIPPED: f64 = 0.01;
+/// Share of the transitions that skip steps from which on a step has another length than was said.
+const MOSTLY_SKIPPED: f64 = 0.5;
 const FILLED: f64 = 0.3;
 const UNSUPPORTED: f64 = 0.1;
 /// Age in years that nobody reaches.
@@ -32,6 +38,8 @@ const STANDARDISED_COLUMNS: usize = 3;
 const SHORT_STEP: f64 = 3600.0;
 /// Fields of a simplex that leave too few numbers to tell people apart.
 const FEW_FIELDS: usize = 2;
+/// Times that a field is exchanged among people, to see how many agree by chance.
+const EXCHANGES: usize = 20;
 /// Patients below which a part says little.
 const FEW_PATIENTS: usize = 20;
 
@@ -82,13 +90,17 @@ fn note(code: &str, message: String) -> Finding {
 pub(super) fn table(table: &Table, spec: &Spec, parts: &Parts) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     dose_among_measurements(spec, &mut findings);
-    dose_in_disguise(table, spec, &parts.train, &mut findings)?;
+    let sample = leaks::Sample::of(table, parts);
+    leaks::leaks(table, spec, &sample, &mut findings)?;
+    missing::missing(table, spec, parts, &sample, &mut findings)?;
+    copies::copies(table, spec, parts, &mut findings)?;
     people_mixed_up(table, spec, parts, &mut findings)?;
     rows_in_several_places(table, &mut findings);
     patients_in_two_parts(table, spec, parts, &mut findings)?;
     constant_and_unmeasured(table, spec, &parts.train, &mut findings)?;
     standardised_before(table, spec, parts, &mut findings)?;
     ages(table, spec, parts, &mut findings)?;
+    units::units(table, spec, parts, &mut findings)?;
     skipped_steps(table, spec, parts, &mut findings);
     doses_not_recorded(table, spec, parts, &mut findings)?;
     outcome::outcome(table, spec, parts, &mut findings)?;
@@ -130,12 +142,22 @@ pub(super) fn actions(actions: &Actions, table: &Table, train: &[Stay]) -> Resul
 /// What the model says.
 pub(super) fn model(spec: &Spec, encoder: &Encoder, support: &SupportSummary, filled: f64) -> Vec<Finding> {
     let mut findings = Vec::new();
-    if support.steps_unsupported > UNSUPPORTED {
+    if support.steps_unsupported.max(support.steps_rare) > UNSUPPORTED {
+        let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+        let beside = match support.states_rare {
+            0 => String::new(),
+            n => format!(
+                "; in {n} of {} states no action was seen so often, and the commonest are admitted whatever their number ({} pairs)",
+                encoder.centroids.n_clusters(),
+                support.pairs_rare
+            ),
+        };
         let message = format!(
-            "{:.0} % of the training steps take an action that was seen fewer than {} times in its state; the model does not know \
-             where it leads: use fewer states, or a lower min_support",
-            100.0 * support.steps_unsupported,
-            spec.dynamics.min_support
+            "{} of the training steps take an action that was seen fewer than {} times in its state, {} one that the model does not \
+             admit{beside}. Where such actions lead is hardly known: use fewer states, or a lower min_support",
+            percent(support.steps_rare),
+            spec.dynamics.min_support,
+            percent(support.steps_unsupported),
         );
         findings.push(warning("thin-support", message));
     }
@@ -166,35 +188,6 @@ fn dose_among_measurements(spec: &Spec, findings: &mut Vec<Finding>) {
             findings.push(warning("action-leaks", message));
         }
     }
-}
-
-/// Measurements that, or whose change since the row before, follow a dose of the same row.
-fn dose_in_disguise(table: &Table, spec: &Spec, train: &[Stay], findings: &mut Vec<Finding>) -> Result<()> {
-    for name in spec.state.measurements.iter().filter(|name| spec.column(name).lag == 0) {
-        let column = table.column(name)?;
-        for dose_name in spec.action.doses.iter().filter(|dose| *dose != name) {
-            let dose = table.column(dose_name)?;
-            let (mut level, mut change) = (Correlation::default(), Correlation::default());
-            for stay in train {
-                for (t, &row) in stay.rows.iter().enumerate() {
-                    let (x, y) = (f64::from(column[row as usize]), f64::from(dose[row as usize]));
-                    level.add(x, y);
-                    if t > 0 {
-                        change.add(x - f64::from(column[stay.rows[t - 1] as usize]), y);
-                    }
-                }
-            }
-            let found = [("", level.value()), ("the change of ", change.value())];
-            if let Some((what, r)) = found.into_iter().find(|(_, r)| r.abs() >= SAME_THING) {
-                let message = format!(
-                    "{what}{name} and {dose_name}, an action of the same row, have correlation {r:.2}: the state gives the action \
-                     away; say lag = 1 under [state.columns.{name}], or leave it out"
-                );
-                findings.push(warning("action-leaks", message));
-            }
-        }
-    }
-    Ok(())
 }
 
 /// Fields that should stay the same during a stay and do not.
@@ -287,13 +280,19 @@ fn patients_in_two_parts(table: &Table, spec: &Spec, parts: &Parts, findings: &m
             trained.entry(person).or_insert(stay.number);
         }
     }
-    let elsewhere = parts.validation.iter().chain(&parts.test);
+    let elsewhere: Vec<(Vec<u32>, u32)> =
+        parts.validation.iter().chain(&parts.test).filter_map(|stay| Some((person(stay)?, stay.number))).collect();
     let again: Vec<(u32, u32)> =
-        elsewhere.filter_map(|stay| Some((*trained.get(&person(stay)?)?, stay.number))).collect();
+        elsewhere.iter().filter_map(|(person, number)| Some((*trained.get(person)?, *number))).collect();
     let n = parts.validation.len() + parts.test.len();
+    let by_chance = agreement_by_chance(&trained, &elsewhere);
     match again.first() {
-        // A few agree by chance, and coarse fields do for most; then nothing can be said.
-        Some(&(train, other)) if again.len() * 100 >= n && again.len() * 5 < n => {
+        // Some agree by chance, and coarse fields do for most; then nothing can be said.
+        Some(&(train, other))
+            if again.len() * 100 >= n
+                && again.len() * 5 < n
+                && again.len() as f64 > by_chance + 4.0 * by_chance.max(1.0).sqrt() =>
+        {
             let message = format!(
                 "{} of {n} stays to validate and test on have the same {} as a stay to learn from: the same people? Splits are \
                  by stay; name the column of the patient under [table]",
@@ -309,6 +308,28 @@ fn patients_in_two_parts(table: &Table, spec: &Spec, parts: &Parts, findings: &m
         )),
     }
     Ok(())
+}
+
+/// How many people would be the same as one to learn from by chance: with the field that tells most taken from somebody else.
+fn agreement_by_chance(trained: &HashMap<Vec<u32>, u32>, others: &[(Vec<u32>, u32)]) -> f64 {
+    let Some((first, _)) = others.first() else { return 0.0 };
+    let different = |field: &usize| {
+        let mut values: Vec<u32> = others.iter().map(|(person, _)| person[*field]).collect();
+        values.sort_unstable();
+        values.dedup();
+        values.len()
+    };
+    let Some(finest) = (0..first.len()).max_by_key(different) else { return 0.0 };
+    let shifts = EXCHANGES.min(others.len().saturating_sub(1)).max(1);
+    let mut agree = 0_usize;
+    for shift in 1..=shifts {
+        for (i, (person, _)) in others.iter().enumerate() {
+            let mut mixed = person.clone();
+            mixed[finest] = others[(i + shift) % others.len()].0[finest];
+            agree += usize::from(trained.contains_key(&mixed));
+        }
+    }
+    agree as f64 / shifts as f64
 }
 
 fn constant_and_unmeasured(table: &Table, spec: &Spec, train: &[Stay], findings: &mut Vec<Finding>) -> Result<()> {
@@ -403,7 +424,13 @@ fn skipped_steps(table: &Table, spec: &Spec, parts: &Parts, findings: &mut Vec<F
              instead"
         );
         let place = format!("stay {}, before row {}", table.stays.name(stay), row + 1);
-        findings.push(note("skipped-steps", message).with_example(place));
+        let finding = if skipped as f64 > MOSTLY_SKIPPED * steps as f64 {
+            let message = format!("{message}. So many are rather a step of another length: say step under [cohort]");
+            warning("step-length", message)
+        } else {
+            note("skipped-steps", message)
+        };
+        findings.push(finding.with_example(place));
     }
 }
 
@@ -462,41 +489,5 @@ fn small_parts(parts: &Parts, findings: &mut Vec<Finding>) {
             }
             _ => {}
         }
-    }
-}
-
-/// Pearson's correlation of what is known in both.
-#[derive(Debug, Clone, Copy, Default)]
-struct Correlation {
-    n: f64,
-    x: f64,
-    y: f64,
-    xx: f64,
-    yy: f64,
-    xy: f64,
-    /// The first pair: sums are of what is beyond it, so that large means do not swallow small spreads.
-    origin: Option<(f64, f64)>,
-}
-
-impl Correlation {
-    fn add(&mut self, x: f64, y: f64) {
-        if x.is_nan() || y.is_nan() {
-            return;
-        }
-        let (x0, y0) = *self.origin.get_or_insert((x, y));
-        let (x, y) = (x - x0, y - y0);
-        self.n += 1.0;
-        self.x += x;
-        self.y += y;
-        self.xx += x * x;
-        self.yy += y * y;
-        self.xy += x * y;
-    }
-
-    /// Zero where one of them does not change.
-    fn value(self) -> f64 {
-        let covariance = self.xy - self.x * self.y / self.n;
-        let variances = (self.xx - self.x * self.x / self.n) * (self.yy - self.y * self.y / self.n);
-        if variances > 0.0 { covariance / variances.sqrt() } else { 0.0 }
     }
 }

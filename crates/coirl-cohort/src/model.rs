@@ -2,7 +2,8 @@
 //!
 //! States 0 … K − 1 are clusters of rows. A stay ends in *death* or *survival* (or in *end*, where no outcome is recorded), which are absorbing. What an
 //! action does that was seen fewer than `min_support` times in a state nobody can tell: it cannot be taken, or it leads to *unknown*, the last state, absorbing,
-//! where every feature is −1. (Where no action was seen so often, the one seen most often counts.) The rows of the others are
+//! where every feature is −1. Where no action was seen so often, those seen most often count, whatever their number: a state without any action is none.
+//! The rows of the others are
 //!
 //! ```text
 //! P̂(s' | s, a) = (n(s, a, s') + α n(s, s') / n(s)) / (n(s, a) + α),
@@ -63,10 +64,19 @@ pub struct SupportSummary {
     pub steps: u64,
     /// Different (state, action) pairs among them.
     pub pairs_seen: usize,
-    /// Those seen often enough.
+    /// Those that the model admits: seen often enough, or most often in a state where none was.
     pub pairs_supported: usize,
-    /// Share of the training steps in pairs that were not.
+    /// Those seen less often than an action needs that are admitted, being the commonest of their state.
+    #[serde(default)]
+    pub pairs_rare: usize,
+    /// Share of the training steps in pairs that the model does not admit.
     pub steps_unsupported: f64,
+    /// Share of the training steps in pairs that were seen less often than an action needs, admitted or not.
+    #[serde(default)]
+    pub steps_rare: f64,
+    /// States where no action was seen as often as one needs, so that the commonest are admitted.
+    #[serde(default)]
+    pub states_rare: usize,
     /// States with fewer training rows than the support that an action needs.
     pub thin_states: usize,
 }
@@ -147,12 +157,16 @@ fn known_pairs(counts: &TransitionCounts, n_clusters: usize, least: f64) -> (Vec
     let of_clusters = || (0..n_clusters).flat_map(|state| pairs.of_state(state));
     let steps = counts.n_transitions();
     let thin: f64 = of_clusters().filter(|&pair| !known[pair]).map(seen).sum();
+    let rare = |pair: &usize| seen(*pair) > 0.0 && seen(*pair) < least;
     let rows_of = |state: usize| pairs.of_state(state).map(seen).sum::<f64>();
     let summary = SupportSummary {
         steps,
         pairs_seen: of_clusters().filter(|&pair| seen(pair) > 0.0).count(),
         pairs_supported: of_clusters().filter(|&pair| known[pair] && seen(pair) > 0.0).count(),
+        pairs_rare: of_clusters().filter(rare).filter(|&pair| known[pair]).count(),
         steps_unsupported: thin / steps.max(1) as f64,
+        steps_rare: of_clusters().filter(rare).map(seen).sum::<f64>() / steps.max(1) as f64,
+        states_rare: (0..n_clusters).filter(|&state| pairs.of_state(state).all(|pair| seen(pair) < least)).count(),
         thin_states: (0..n_clusters).filter(|&state| rows_of(state) < least).count(),
     };
     (known, summary)

@@ -10,7 +10,8 @@
 //! Both improve with the number of states alone, and T₁ falls even for actions that are shuffled within their stay. They are shown here
 //! beside what makes them honest, all on validation stays: T₁ under shuffling, T₂ per step, the share of steps whose (state, action) no
 //! training stay has, and the mean negative log-likelihood of actions under training frequencies, P(a | s) = (n(s, a) + β p(a)) / (n(s) + β).
-//! The choice is the smallest model whose likelihood is within one standard error (over patients) of the best.
+//! The choice is the smallest model whose likelihood is within one standard error (over patients) of the best. Beside all of them stands the likelihood
+//! of no state at all, the shares of actions in training stays: what does not gain on it says nothing about actions.
 
 use super::build::Prepared;
 use super::encoder::{Actions, Encoder};
@@ -23,7 +24,7 @@ use coirl::random::stream;
 use coirl::{Error, Result};
 use rand::seq::SliceRandom;
 use serde::Serialize;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 
 /// β: observations' worth of the share that an action has in all states.
@@ -57,7 +58,7 @@ pub struct Candidate {
     pub stage: Stage,
     /// Measurements with their weights.
     pub measurements: Vec<(String, f64)>,
-    /// Number of states.
+    /// Number of states: of those that were reached, where measurements have fewer different values than states were asked for.
     pub clusters: usize,
 }
 
@@ -93,19 +94,50 @@ pub struct CandidateScore {
     pub negative_log_likelihood: f64,
     /// Its standard error over patients.
     pub standard_error: f64,
+    /// How much smaller that is than without any state, on average over the same patients.
+    pub gain: f64,
+    /// The standard error of that difference over patients.
+    pub gain_error: f64,
+    /// Whether every different value is a state of its own, so that more states cannot be had.
+    pub exhausted: bool,
     /// Whether this is the choice.
     pub chosen: bool,
 }
 
-/// Tries all candidates: every measurement alone, then subsets of the best with every number of states, then weights. `watch` is given
-/// each score with how many there are in all, and may stop.
+/// How likely the actions of validation patients are.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Likelihood {
+    /// Mean negative log-likelihood of an action, over patients.
+    pub negative_log_likelihood: f64,
+    /// Its standard error over patients.
+    pub standard_error: f64,
+}
+
+/// What was tried, and what it must be better than.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Selected {
+    /// The shares of actions in training stays, whatever the state.
+    pub without_state: Likelihood,
+    /// All that was tried.
+    pub candidates: Vec<CandidateScore>,
+}
+
+impl Selected {
+    /// The choice.
+    pub fn chosen(&self) -> Option<&CandidateScore> {
+        self.candidates.iter().find(|score| score.chosen)
+    }
+}
+
+/// Tries all candidates: every measurement alone, then subsets of the best with every number of states, then weights. Candidates that would be
+/// the same, for want of different values, are tried once. `watch` is given each score with how many there are at most, and may stop.
 pub fn select(
     table: &Table,
     spec: &Spec,
     selection: &Selection,
     seed: u64,
     mut watch: impl FnMut(&CandidateScore, usize) -> ControlFlow<()>,
-) -> Result<Vec<CandidateScore>> {
+) -> Result<Selected> {
     check(selection)?;
     let trial = Trial::new(table, spec, seed)?;
     let all: Vec<String> = spec.state.measurements.clone();
@@ -115,6 +147,13 @@ pub fn select(
     let mut scores: Vec<CandidateScore> = Vec::with_capacity(total);
     let mut try_all = |candidates: Vec<Candidate>, scores: &mut Vec<CandidateScore>| -> Result<()> {
         for candidate in candidates {
+            let like = |other: &&CandidateScore| {
+                other.candidate.stage == candidate.stage && other.candidate.measurements == candidate.measurements
+            };
+            if scores.iter().filter(like).any(|other| other.exhausted && other.candidate.clusters <= candidate.clusters)
+            {
+                continue;
+            }
             let score = trial.score(candidate)?;
             let stop = watch(&score, total).is_break();
             scores.push(score);
@@ -145,10 +184,12 @@ pub fn select(
     });
     try_all(grid.collect(), &mut scores)?;
     let simplest = choose(&mut scores);
+    // The weight of a single measurement changes nothing.
+    let varied = if simplest.measurements.len() > 1 { keep } else { 0 };
     let weighted = simplest
         .measurements
         .iter()
-        .take(keep)
+        .take(varied)
         .enumerate()
         .flat_map(|(i, _)| selection.weights.iter().map(move |factor| (i, *factor)));
     let candidates: Vec<Candidate> = weighted
@@ -160,7 +201,7 @@ pub fn select(
         .collect();
     try_all(candidates, &mut scores)?;
     choose(&mut scores);
-    Ok(scores)
+    Ok(Selected { without_state: trial.without_state().1, candidates: scores })
 }
 
 fn check(selection: &Selection) -> Result<()> {
@@ -250,36 +291,33 @@ impl Trial {
         points.chunks_exact(self.names.len()).flat_map(|row| at.iter().map(|&(j, weight)| weight * row[j])).collect()
     }
 
+    /// What is seen of a candidate. Its number of states becomes the one that was reached.
     fn score(&self, candidate: Candidate) -> Result<CandidateScore> {
         let width = candidate.measurements.len();
         let points = Points::new(self.subset(&self.train_points, &candidate.measurements), width)?;
         let settings = |clusters| KMeans { clusters, seed: self.seed, ..KMeans::default() };
-        let clustering = match settings(candidate.clusters).fit(&points) {
+        let (clustering, exhausted) = match settings(candidate.clusters).fit(&points) {
             // A measurement with few values has few states.
-            Err(Error::TooFewDistinctRows { distinct, .. }) => settings(distinct).fit(&points)?,
-            fitted => fitted?,
+            Err(Error::TooFewDistinctRows { distinct, .. }) => (settings(distinct).fit(&points)?, true),
+            fitted => (fitted?, false),
         };
         let clusters = clustering.centroids.n_clusters();
         let validation = Points::new(self.subset(&self.validation_points, &candidate.measurements), width)?;
         let states: Vec<StateId> = clustering.assign(&validation)?.into_iter().map(StateId).collect();
         let mut counts: HashMap<(u32, u32), f64> = HashMap::new();
         let mut rows = vec![0.0; clusters];
-        let mut shares = vec![0.0; self.n_actions];
         for path in &self.train {
             for (action, &state) in path.actions.iter().zip(&clustering.assignment[path.rows.clone()]) {
                 *counts.entry((state, action.0)).or_default() += 1.0;
                 rows[state as usize] += 1.0;
-                shares[action.index()] += 1.0;
             }
         }
-        // One more of each action, so that one that nobody took has a chance.
-        let total = shares.iter().sum::<f64>() + self.n_actions as f64;
+        let shares = self.shares();
         let cost = |state: StateId, action: ActionId| {
             let times = counts.get(&(state.0, action.0)).copied().unwrap_or_default();
-            let share = (shares[action.index()] + 1.0) / total;
-            -((times + STRENGTH * share) / (rows[state.index()] + STRENGTH)).ln()
+            -((times + STRENGTH * shares[action.index()]) / (rows[state.index()] + STRENGTH)).ln()
         };
-        let mut by_patient: HashMap<u32, (f64, f64)> = HashMap::new();
+        let mut by_patient: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
         let (mut unseen, mut steps) = (0.0, 0.0);
         let mut terms = [0.0; 4];
         for (number, path) in self.validation.iter().enumerate() {
@@ -301,22 +339,49 @@ impl Trial {
         }
         let [actions_per_state, actions_per_state_shuffled, states_per_stay, states_per_step] =
             terms.map(|sum| sum / self.validation.len() as f64);
-        let mut patients: Vec<(u32, f64)> = by_patient.into_iter().map(|(id, (cost, n))| (id, cost / n)).collect();
-        patients.sort_by_key(|entry| entry.0);
-        let n = patients.len() as f64;
-        let mean = patients.iter().map(|entry| entry.1).sum::<f64>() / n;
-        let variance = patients.iter().map(|entry| (entry.1 - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
+        let costs: Vec<f64> = by_patient.into_values().map(|(cost, n)| cost / n).collect();
+        let Likelihood { negative_log_likelihood, standard_error } = Likelihood::of(&costs);
+        let (without_state, _) = self.without_state();
+        let gains: Vec<f64> = without_state.iter().zip(&costs).map(|(without, own)| without - own).collect();
+        let gain = Likelihood::of(&gains);
         Ok(CandidateScore {
-            candidate,
+            candidate: Candidate { clusters, ..candidate },
             actions_per_state,
             actions_per_state_shuffled,
             states_per_stay,
             states_per_step,
             unseen: unseen / steps,
-            negative_log_likelihood: mean,
-            standard_error: (variance / n).sqrt(),
+            negative_log_likelihood,
+            standard_error,
+            gain: gain.negative_log_likelihood,
+            gain_error: gain.standard_error,
+            exhausted,
             chosen: false,
         })
+    }
+
+    /// The shares of actions in training stays, with one more of each, so that one that nobody took has a chance.
+    fn shares(&self) -> Vec<f64> {
+        let mut times = vec![1.0; self.n_actions];
+        self.train.iter().flat_map(|path| &path.actions).for_each(|action| times[action.index()] += 1.0);
+        let total: f64 = times.iter().sum();
+        times.into_iter().map(|n| n / total).collect()
+    }
+
+    /// The cost of an action of each validation patient where only training shares are known, and the mean over patients.
+    fn without_state(&self) -> (Vec<f64>, Likelihood) {
+        let shares = self.shares();
+        let mut by_patient: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
+        for path in &self.validation {
+            let own = by_patient.entry(path.patient).or_default();
+            for action in &path.actions {
+                own.0 -= shares[action.index()].ln();
+                own.1 += 1.0;
+            }
+        }
+        let costs: Vec<f64> = by_patient.into_values().map(|(cost, n)| cost / n).collect();
+        let likelihood = Likelihood::of(&costs);
+        (costs, likelihood)
     }
 
     fn shuffled(&self, visited: &[StateId], actions: &[ActionId], number: u64) -> f64 {
@@ -327,6 +392,16 @@ impl Trial {
             actions_per_state(visited, &actions)
         };
         (0..SHUFFLES).map(once).sum::<f64>() / SHUFFLES as f64
+    }
+}
+
+impl Likelihood {
+    /// Of the costs of patients.
+    fn of(costs: &[f64]) -> Self {
+        let n = costs.len() as f64;
+        let mean = costs.iter().sum::<f64>() / n;
+        let variance = costs.iter().map(|cost| (cost - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
+        Self { negative_log_likelihood: mean, standard_error: (variance / n).sqrt() }
     }
 }
 
@@ -372,6 +447,9 @@ mod tests {
             unseen: 0.0,
             negative_log_likelihood: cost,
             standard_error: 0.1,
+            gain: 0.0,
+            gain_error: 0.0,
+            exhausted: false,
             chosen: false,
         };
         let mut scores = vec![

@@ -78,6 +78,32 @@ pub struct TableSpec {
     /// The numbers that words of a column stand for.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub codes: BTreeMap<String, BTreeMap<String, f64>>,
+    /// Where a table has a row per observation: the columns of its code and its value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observations: Option<ObservationsSpec>,
+}
+
+/// How a table with a row per observation, as FHIR servers export it, becomes one with a row per step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ObservationsSpec {
+    /// Column of what was observed. Its values are the names of measurements, fields, doses and outcomes.
+    pub code: String,
+    /// Column of the number, or of the word that stands for one.
+    pub value: String,
+    /// What counts of several measurements in one step. Doses of a step are added up.
+    pub several: Several,
+}
+
+/// What counts of several measurements of one kind in one step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Several {
+    /// The last one.
+    #[default]
+    Last,
+    /// Their mean.
+    Mean,
 }
 
 /// Which stays are kept.
@@ -248,6 +274,9 @@ pub struct OutcomeSpec {
     /// The value that is a bad end.
     #[serde(default = "one")]
     pub bad: f64,
+    /// Columns that are known only afterwards as well, such as other outcomes: never a field, a measurement or a dose.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<String>,
 }
 
 fn one() -> f64 {
@@ -364,6 +393,12 @@ impl Default for ColumnSpec {
     }
 }
 
+impl Default for ObservationsSpec {
+    fn default() -> Self {
+        Self { code: "code".into(), value: "value".into(), several: Several::default() }
+    }
+}
+
 impl Default for ActionSpec {
     fn default() -> Self {
         Self { doses: Vec::new(), levels: 5, edges: BTreeMap::new(), column: None, number: None }
@@ -411,11 +446,16 @@ impl Spec {
         let mut spec: Self =
             toml::Value::Table(merged).try_into().map_err(|error: toml::de::Error| refused("", &error))?;
         // What the preset says of columns that this spec does not use is of no concern; what the spec itself says may be mistyped.
-        let Self { state, context, action, .. } = &mut spec;
+        let Self { state, context, action, cohort, .. } = &mut spec;
         let contexts: Vec<String> = context.columns().map(str::to_owned).collect();
         state.columns.retain(|name, _| state.measurements.contains(name) || alone.state.columns.contains_key(name));
         context.bounds.retain(|name, _| contexts.contains(name) || alone.context.bounds.contains_key(name));
         action.edges.retain(|name, _| action.doses.contains(name) || alone.action.edges.contains_key(name));
+        cohort.plausible.retain(|name, _| {
+            state.measurements.contains(name) || contexts.contains(name) || alone.cohort.plausible.contains_key(name)
+        });
+        let used: Vec<String> = spec.columns().into_iter().map(str::to_owned).collect();
+        spec.table.codes.retain(|name, _| used.contains(name) || alone.table.codes.contains_key(name));
         Ok(spec)
     }
 
@@ -474,12 +514,14 @@ impl Spec {
                 ("state.measurements", &self.state.measurements),
                 ("action.doses", &self.action.doses),
             ];
-            if let Some((place, _)) = places.into_iter().find(|(_, list)| list.contains(&outcome.column)) {
-                let reason =
-                    format!("names {}, the outcome: what is to come gives itself away; leave it out", outcome.column);
-                return refuse(place, reason);
+            let known_after = |name: &&String| **name == outcome.column || outcome.others.contains(name);
+            let found = places.into_iter().find_map(|(place, list)| Some((place, list.iter().find(known_after)?)));
+            if let Some((place, name)) = found {
+                let what = if *name == outcome.column { "the outcome" } else { "which is known only afterwards" };
+                return refuse(place, format!("names {name}, {what}: what is to come gives itself away; leave it out"));
             }
         }
+        self.check_observations()?;
         let used = self.columns();
         for (name, codes) in &self.table.codes {
             if !used.contains(&name.as_str()) {
@@ -503,6 +545,25 @@ impl Spec {
             if let Some(name) = settings.into_iter().find(|name| !list.contains(name)) {
                 return refuse(place, format!("{name} is not among {}", list.join(", ")));
             }
+        }
+        Ok(())
+    }
+
+    /// Refuses observations whose columns have no names or another purpose.
+    fn check_observations(&self) -> Result<()> {
+        let Some(observations) = &self.table.observations else { return Ok(()) };
+        for (place, name) in
+            [("table.observations.code", &observations.code), ("table.observations.value", &observations.value)]
+        {
+            if name.is_empty() {
+                return refuse(place, "is not given; expected the name of a column".into());
+            }
+            if self.columns().contains(&name.as_str()) {
+                return refuse(place, format!("{name} is a column of numbers that the spec uses as well"));
+            }
+        }
+        if observations.code == observations.value {
+            return refuse("table.observations", format!("code and value are both {}", observations.code));
         }
         Ok(())
     }
@@ -667,13 +728,59 @@ mod tests {
     }
 
     #[test]
+    fn ranges_of_columns_that_are_not_used_stay_with_the_preset() -> Result<()> {
+        let text = "preset = \"ai-clinician\"\n[state]\nmeasurements = [\"HR\"]\n[context]\nfields = [\"age\"]\nat_start = []\n";
+        let spec = Spec::from_toml(text)?;
+        spec.check()?;
+        assert_eq!(spec.cohort.plausible.keys().collect::<Vec<_>>(), ["HR", "age"]);
+        let mistyped = Spec::from_toml(&format!("{text}[cohort.plausible]\nHHR = [1.0, 2.0]\n"))?;
+        assert!(mistyped.check().is_err_and(|error| error.to_string().contains("HHR is not among")));
+        Ok(())
+    }
+
+    #[test]
     fn every_preset_is_valid_and_survives_being_written() -> Result<()> {
         for name in presets::NAMES {
             let spec = Spec::preset(name)?;
-            if *name != "long" {
+            if presets::OPEN.contains(name) {
+                assert!(spec.check().is_err(), "{name}");
+            } else {
                 spec.check()?;
             }
             assert_eq!(Spec::from_toml(&spec.to_toml()?)?, spec, "{name}");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn every_clinical_preset_has_a_range_and_a_unit_for_what_it_uses() -> Result<()> {
+        for name in presets::NAMES.iter().filter(|name| !presets::OPEN.contains(name)) {
+            let spec = Spec::preset(name)?;
+            // What that file calls an age is in a unit that is not documented.
+            let open = |column: &&str| *column == "o:age";
+            for column in spec.context.columns().chain(spec.state.measurements.iter().map(String::as_str)) {
+                if !open(&column) {
+                    assert!(spec.cohort.plausible.contains_key(column), "{name}: {column} has no plausible range");
+                    assert!(spec.units.contains_key(column), "{name}: {column} has no unit");
+                }
+            }
+            for dose in &spec.action.doses {
+                assert!(spec.units.contains_key(dose), "{name}: {dose} has no unit");
+            }
+            let outcome = spec.outcome.as_ref().map(|outcome| outcome.others.len()).unwrap_or_default();
+            assert!(outcome > 0, "{name} knows no outcome columns");
+            for late in [
+                "SOFA",
+                "o:SOFA",
+                "sofa_24hours",
+                "input_total",
+                "o:input_total",
+                "cumulated_balance",
+                "o:cumulated_balance",
+            ] {
+                let used = spec.state.measurements.iter().any(|own| own == late);
+                assert!(!used || spec.column(late).lag == 1, "{name}: {late} knows the dose of its step");
+            }
         }
         Ok(())
     }
@@ -691,6 +798,12 @@ mod tests {
         assert!(leaking.contains("context.fields") && leaking.contains("the outcome"), "{leaking}");
         let leaking = with("[state]\nmeasurements = [\"HR\", \"mortality_90d\"]\n[state.columns]\n");
         assert!(leaking.contains("state.measurements") && leaking.contains("the outcome"), "{leaking}");
+        for column in ["died_in_hosp", "delay_end_of_record_and_discharge_or_death"] {
+            let leaking = with(&format!("[context]\nfields = [\"age\", \"{column}\"]\n"));
+            assert!(leaking.contains(column) && leaking.contains("only afterwards"), "{leaking}");
+            let leaking = with(&format!("[state]\nmeasurements = [\"HR\", \"{column}\"]\n"));
+            assert!(leaking.contains(column) && leaking.contains("only afterwards"), "{leaking}");
+        }
         assert!(reason("[table]\nstay = \"a\"\ntime = \"b\"\n[context]\nfields = [\"c\"]\n[state]\nmeasurements = [\"d\"]\n[action]\ncolumn = \"e\"\n[outcome]\nbad = 2\n").contains("outcome.column"));
         assert!(with("[cohort.plausible]\nmax_dose_vaso = [0.0, 5.0]\n").contains("max_dose_vaso is not among"));
         assert!(with("[table.codes.sex]\nM = 0\n").contains("sex is no column"));

@@ -564,17 +564,58 @@ fn selection_finds_the_measurement_that_tells_actions_apart() -> Result<()> {
     let spec = spec();
     let selection = Selection { clusters: vec![2, 3, 6, 12], screening_clusters: 3, keep: 1, weights: vec![] };
     let mut told = 0;
-    let scores = select(&table(&spec, &rows)?, &spec, &selection, 7, |_, total| {
+    let selected = select(&table(&spec, &rows)?, &spec, &selection, 7, |_, total| {
         assert_eq!(total, 2 + 2 * 4);
         told += 1;
         ControlFlow::Continue(())
     })?;
     assert_eq!(told, 10);
-    let chosen = scores.iter().find(|score| score.chosen).unwrap_or_else(|| panic!("nothing chosen"));
+    let chosen = selected.chosen().unwrap_or_else(|| panic!("nothing chosen"));
     assert_eq!((chosen.candidate.clusters, chosen.candidate.measurements[0].0.as_str()), (3, "x"));
     assert!(chosen.unseen < 1e-12 && chosen.actions_per_state == 1.0);
+    // Three actions of equal shares: nothing is known without a state.
+    let without = selected.without_state.negative_log_likelihood;
+    assert!((without - 3.0_f64.ln()).abs() < 0.01, "{without}");
+    assert!(
+        (chosen.gain - (without - chosen.negative_log_likelihood)).abs() < 1e-12
+            && chosen.gain > 5.0 * chosen.gain_error
+    );
     let stopped = select(&table(&spec, &rows)?, &spec, &selection, 7, |_, _| ControlFlow::Break(()));
     assert!(matches!(stopped, Err(Error::Interrupted { .. })));
+    Ok(())
+}
+
+#[test]
+fn more_states_than_values_are_neither_claimed_nor_tried_twice() -> Result<()> {
+    let mut rows = rows();
+    rows.iter_mut().enumerate().for_each(|(i, row)| row.cells[1] = (i * 7 % 4) as f64);
+    let mut spec = spec();
+    spec.state.measurements = vec!["x".into()];
+    let selection = Selection { clusters: vec![2, 50, 4, 100], screening_clusters: 50, keep: 1, weights: vec![2.0] };
+    let selected = select(&table(&spec, &rows)?, &spec, &selection, 7, |_, _| ControlFlow::Continue(()))?;
+    let tried: Vec<usize> = selected.candidates.iter().map(|score| score.candidate.clusters).collect();
+    // One alone, then two states and four; asked for fifty, four again and a hundred there are four.
+    assert_eq!(tried, [4, 2, 4]);
+    Ok(())
+}
+
+#[test]
+fn support_counts_what_the_model_admits() -> Result<()> {
+    let mut spec = spec();
+    // No action is seen so often: the commonest of every state are admitted.
+    spec.dynamics.min_support = 1000;
+    let cohort = built(&spec, &rows())?;
+    let support = &cohort.support;
+    assert_eq!(support.states_rare, cohort.encoder.centroids.n_clusters());
+    assert!(support.pairs_rare == support.pairs_supported && support.pairs_supported >= support.states_rare);
+    assert_eq!(support.steps_rare, 1.0);
+    assert!(support.steps_unsupported < 1.0);
+    let thin = cohort.findings.iter().find(|finding| finding.code == "thin-support");
+    let said = thin.map(|finding| finding.message.clone()).unwrap_or_default();
+    assert!(said.contains("100.0 % of the training steps") && said.contains("whatever their number"), "{said}");
+    spec.dynamics.min_support = 1;
+    let all = built(&spec, &rows())?.support;
+    assert_eq!((all.pairs_rare, all.states_rare, all.steps_rare), (0, 0, 0.0));
     Ok(())
 }
 

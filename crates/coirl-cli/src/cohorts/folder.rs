@@ -5,6 +5,7 @@
 //! spec.toml            the spec, complete: `coirl cohort build spec.toml` builds it again
 //! model.safetensors    the model
 //! flow.csv, states.csv who was left out and why; what the states look like
+//! columns.csv          where every variable comes from and what became of it
 //! train/ validation/ test/
 //!   contexts.csv       a row per stay
 //!   trajectories.csv   demonstration, step, state, action
@@ -25,8 +26,8 @@ use coirl::demos::Trajectory;
 use coirl::model::{Cmdp, Context};
 use coirl_cohort::synthetic::Synthetic;
 use coirl_cohort::{
-    Cohort, Encoder, Ends, Finding, Flow, PartSummary, RecordedStay, Spec, SupportSummary, TestStays, TrainStays,
-    ValidationStays, admitted_share,
+    Cohort, ColumnProvenance, Encoder, Ends, Finding, Flow, FlowStep, PartSummary, RecordedStay, Spec, SupportSummary,
+    TestStays, TrainStays, ValidationStays, admitted_share,
 };
 use serde::{Deserialize, Serialize};
 use std::io::Write;
@@ -37,6 +38,7 @@ const VERSION: u32 = 1;
 const COHORT: &str = "cohort.json";
 const MODEL: &str = "model.safetensors";
 const STAYS: &str = "stays.csv";
+const COLUMNS: &str = "columns.csv";
 const POINTS: &str = "points.npy";
 
 /// What stays are for.
@@ -115,30 +117,29 @@ impl CohortFolder {
             write_points(&own.file(POINTS), cohort.encoder.measurements.len(), stays)?;
         }
         write_model(&folder.file(MODEL), model)?;
-        to_file(&folder.file("flow.csv"), |out| {
-            writeln!(out, "rule,stays_out,rows_out,stays,rows")?;
-            for step in &cohort.flow.0 {
-                let rule = step.rule.replace('"', "'");
-                writeln!(out, "\"{rule}\",{},{},{},{}", step.stays_out, step.rows_out, step.stays, step.rows)?;
-            }
-            Ok(())
+        write_table(&folder.file("flow.csv"), &["rule", "stays_out", "rows_out", "stays", "rows"], {
+            let row = |step: &FlowStep| {
+                let numbers = [step.stays_out, step.rows_out, step.stays, step.rows].map(|n| n.to_string());
+                std::iter::once(step.rule.clone()).chain(numbers).collect()
+            };
+            cohort.flow.0.iter().map(row)
         })?;
+        write_columns(&folder.file(COLUMNS), &cohort.columns)?;
         let mut rows = vec![0_u64; cohort.encoder.centroids.n_clusters()];
         for state in cohort.train.stays().iter().flat_map(|stay| &stay.trajectory.states) {
             if let Some(n) = rows.get_mut(state.index()) {
                 *n += 1;
             }
         }
-        to_file(&folder.file("states.csv"), |out| {
-            let names: Vec<&str> =
-                cohort.encoder.measurements.iter().map(|measurement| measurement.column.as_str()).collect();
-            writeln!(out, "state,training_rows,{}", names.join(","))?;
-            for ((state, centroid), n) in cohort.encoder.centroids.rows().enumerate().zip(&rows) {
-                let values = cohort.encoder.measurements.iter().zip(centroid);
-                let values: Vec<String> = values.map(|(measurement, x)| full(measurement.in_unit(*x))).collect();
-                writeln!(out, "{state},{n},{}", values.join(","))?;
-            }
-            Ok(())
+        let measurements = || cohort.encoder.measurements.iter();
+        let names: Vec<&str> =
+            ["state", "training_rows"].into_iter().chain(measurements().map(|own| own.column.as_str())).collect();
+        write_table(&folder.file("states.csv"), &names, {
+            let row = |((state, centroid), n): ((usize, &[f64]), &u64)| {
+                let values = measurements().zip(centroid).map(|(measurement, x)| full(measurement.in_unit(*x)));
+                [state.to_string(), n.to_string()].into_iter().chain(values).collect()
+            };
+            cohort.encoder.centroids.rows().enumerate().zip(&rows).map(row)
         })?;
         let mut spec = cohort.spec.clone();
         spec.table.path = Some(std::path::absolute(table).map_err(|error| Failure::in_file(table, error))?);
@@ -163,7 +164,7 @@ impl CohortFolder {
         // The parts are patients' data, which nobody needs a fingerprint of.
         Manifest::new("cohort build", cohort.seed, &file.spec)?
             .with_data("table", digest_of_file(table)?)
-            .write(folder, [COHORT, MODEL, "flow.csv", "states.csv", "spec.toml"])?;
+            .write(folder, [COHORT, MODEL, "flow.csv", "states.csv", COLUMNS, "spec.toml"])?;
         Ok(file)
     }
 
@@ -273,6 +274,59 @@ impl CohortFolder {
         }
         Ok(values.into_iter().map(|x| x as f32).collect())
     }
+}
+
+/// Writes a table of words; names of columns may have commas and quotes.
+fn write_table(path: &Path, header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> Result<(), Failure> {
+    let refused = |error: csv::Error| Failure::from(std::io::Error::from(error));
+    to_file(path, |out| {
+        let mut table = csv::Writer::from_writer(out);
+        table.write_record(header).map_err(refused)?;
+        for row in rows {
+            table.write_record(row).map_err(refused)?;
+        }
+        Ok(table.flush()?)
+    })
+}
+
+fn write_columns(path: &Path, columns: &[ColumnProvenance]) -> Result<(), Failure> {
+    let header = [
+        "column",
+        "role",
+        "unit",
+        "lag",
+        "transform",
+        "impute",
+        "fill",
+        "missing",
+        "implausible",
+        "plausible_from",
+        "plausible_to",
+        "training_min",
+        "training_median",
+        "training_max",
+    ];
+    let word = |value: serde_json::Result<serde_json::Value>| {
+        value.ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+    };
+    let row = |own: &ColumnProvenance| {
+        let number = |x: Option<f64>| x.map(full).unwrap_or_default();
+        let words = [
+            own.column.clone(),
+            word(serde_json::to_value(own.role)),
+            own.unit.clone().unwrap_or_default(),
+            own.lag.to_string(),
+            word(serde_json::to_value(own.transform)),
+            word(serde_json::to_value(own.impute)),
+            number(own.fill),
+            full(own.missing),
+            full(own.implausible),
+        ];
+        let plausible = [0, 1].map(|i| number(own.plausible.map(|range| range[i])));
+        let seen = [0, 1, 2].map(|i| number(own.seen.map(|seen| seen[i])));
+        words.into_iter().chain(plausible).chain(seen).collect()
+    };
+    write_table(path, &header, columns.iter().map(row))
 }
 
 fn write_points(path: &Path, width: usize, stays: &[RecordedStay]) -> Result<(), Failure> {

@@ -14,7 +14,8 @@ use coirl::resampling::Estimate;
 use coirl_cohort::off_policy::{Assessment, Outcome};
 use coirl_cohort::synthetic::{Worth, Yardsticks};
 use coirl_cohort::{
-    AgentAgreement, CandidateScore, Cohort, Finding, FlowStep, OffPolicy, PartSummary, Severity, TrainStays,
+    AgentAgreement, CandidateScore, Cohort, Finding, FlowStep, OffPolicy, PartSummary, Selected, SelectionStage, Severity,
+    TrainStays,
 };
 use coirl_experiments::Entrant;
 use coirl_experiments::cohort::Fared;
@@ -76,9 +77,12 @@ pub(crate) fn described(
         (
             "support",
             format!(
-                "{} of {} pairs seen are known; {:.1} % of the training steps take another",
+                "{} of {} pairs seen are admitted, {} of them for being the commonest of a state where none was seen {} times; {:.1} % of the \
+                 training steps take another",
                 count(support.pairs_supported),
                 count(support.pairs_seen),
+                count(support.pairs_rare),
+                file.spec.dynamics.min_support,
                 100.0 * support.steps_unsupported
             ),
         ),
@@ -140,13 +144,15 @@ pub(crate) fn warnings(findings: &[Finding]) -> Vec<&Finding> {
     findings.iter().filter(|finding| finding.severity == Severity::Warning).collect()
 }
 
-/// The candidates that were tried.
-pub(crate) fn write_selection(out: &mut dyn Write, scores: &[CandidateScore]) -> Result<(), Failure> {
+/// The candidates that were tried, below what was suspicious about the table and above what a single choice must be better than.
+pub(crate) fn write_selection(out: &mut dyn Write, findings: &[Finding], selected: &Selected) -> Result<(), Failure> {
+    write_warnings(out, "Before believing the choice: warnings about the table", findings)?;
     text::title(out, "States that were tried, on validation stays")?;
-    let mut screened: Vec<&CandidateScore> =
-        scores.iter().filter(|score| score.candidate.stage == coirl_cohort::SelectionStage::Screening).collect();
+    let scores = &selected.candidates;
+    let is_screening = |score: &&CandidateScore| score.candidate.stage == SelectionStage::Screening;
+    let mut screened: Vec<&CandidateScore> = scores.iter().filter(is_screening).collect();
     screened.sort_by(|a, b| a.negative_log_likelihood.total_cmp(&b.negative_log_likelihood));
-    let others = scores.iter().filter(|score| score.candidate.stage != coirl_cohort::SelectionStage::Screening);
+    let others = scores.iter().filter(|score| !is_screening(score));
     let row = |score: &CandidateScore| {
         let measurements: Vec<String> = score
             .candidate
@@ -163,31 +169,48 @@ pub(crate) fn write_selection(out: &mut dyn Write, scores: &[CandidateScore]) ->
             count(score.candidate.clusters),
             named,
             format!("{:.3} ± {:.3}", score.negative_log_likelihood, score.standard_error),
+            format!("{:+.3} ± {:.3}", score.gain, score.gain_error),
             format!("{:.2} ({:.2})", score.actions_per_state, score.actions_per_state_shuffled),
             format!("{:.2}", score.states_per_step),
             format!("{:.1} %", 100.0 * score.unseen),
         ]
     };
-    let header = ["", "states", "measurements", "−log-likelihood", "T1 (shuffled)", "T2 / step", "unseen"];
-    let rows = screened.into_iter().take(SCREENED).chain(others).map(row).collect();
-    text::table(out, &header, &[1, 3, 4, 5, 6], rows)?;
+    let header = ["", "states", "measurements", "−log-likelihood", "gain", "T1 (shuffled)", "T2 / step", "unseen"];
+    let without = selected.without_state;
+    let mut first = vec![String::new(), "none".into(), "(training shares of actions)".into()];
+    first.push(format!("{:.3} ± {:.3}", without.negative_log_likelihood, without.standard_error));
+    first.resize(header.len(), String::new());
+    let rows = std::iter::once(first).chain(screened.into_iter().take(SCREENED).chain(others).map(row)).collect();
+    text::table(out, &header, &[1, 3, 4, 5, 6, 7], rows)?;
     writeln!(out)?;
     text::pair(out, "→", "the smallest within one standard error of the best likelihood")?;
+    text::pair(out, "gain", "on the training shares of actions, without any state, over the same patients")?;
+    if selected.chosen().is_some_and(|chosen| chosen.gain <= 2.0 * chosen.gain_error) {
+        let message =
+            "the choice is not shown to be better than no state at all: these measurements hardly say what is done";
+        text::pair(out, "warning", message)?;
+    }
     Ok(())
+}
+
+/// Warnings under a title; nothing where there is none.
+fn write_warnings(out: &mut dyn Write, title: &str, findings: &[Finding]) -> Result<(), Failure> {
+    let warnings = warnings(findings);
+    if warnings.is_empty() {
+        return Ok(());
+    }
+    text::title(out, title)?;
+    for finding in warnings {
+        text::pair(out, "warning", &format!("{}: {}", finding.code, finding.message))?;
+    }
+    Ok(writeln!(out)?)
 }
 
 /// Scores of several runs on one cohort, below what was suspicious about its table.
 pub(crate) fn write_scores(out: &mut dyn Write, findings: &[Finding], scores: &Scores) -> Result<(), Failure> {
     let runs = &scores.runs;
     let Some(matched) = matching(scores) else { return Ok(()) };
-    let warnings = warnings(findings);
-    if !warnings.is_empty() {
-        text::title(out, "Before believing the scores: warnings of the cohort")?;
-        for finding in warnings {
-            text::pair(out, "warning", &format!("{}: {}", finding.code, finding.message))?;
-        }
-        writeln!(out)?;
-    }
+    write_warnings(out, "Before believing the scores: warnings of the cohort", findings)?;
     text::title(out, "Verdict")?;
     for scored in runs {
         text::pair(out, &scored.method, &verdict(scored))?;

@@ -15,7 +15,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use coirl::clustering::Step;
 use coirl::methods::Fitted;
 use coirl_cohort::synthetic::{Clinician, Synthetic};
-use coirl_cohort::{BuildStage, CandidateScore, Cohort, Selection, Spec, Table, build, lint, presets, select};
+use coirl_cohort::{BuildStage, Cohort, Selected, Selection, Spec, Table, build, lint, presets, select};
 use coirl_experiments::cohort::{Fared, enter};
 use coirl_experiments::{Entrant, Experiment, Scale};
 use flate2::Compression;
@@ -242,9 +242,9 @@ fn spec(args: &SpecArgs, global: &Global) -> Result<(), Failure> {
 }
 
 const LINT: &str = "\
-Reads the table and says what somebody should look at before believing it: an action among the measurements of the same \
-step, two people under one id, a patient in two parts of the split, columns that say nothing, ages in days or years, actions that \
-are nearly always the same. `build` says the same and more.";
+Reads the table and says what somebody should look at before believing it: columns that know the action of their own step or \
+the outcome, units that are not what they are said to be, two people under one id, a patient in two parts of the split, values that are \
+missing for a reason, columns that say nothing, actions that are nearly always the same. `build` says the same and more.";
 
 /// Say what is suspicious about a table
 #[derive(Debug, Args)]
@@ -274,7 +274,8 @@ const BUILD: &str = "\
 Makes a contextual model of a table. Patients are split 60/20/20; on the training patients doses are binned, measurements \
 standardised, rows clustered to states, contexts scaled and transitions counted. The folder --out holds the model, the stays of \
 each part in the numbers of the model (contexts.csv, trajectories.csv, stays.csv), the flow of stays that were left out \
-(flow.csv), what the states look like (states.csv) and how it was built (cohort.json, spec.toml).";
+(flow.csv), what the states look like (states.csv), where every variable comes from and what became of it (columns.csv) and how it was built \
+(cohort.json, spec.toml).";
 
 const BUILD_EXAMPLES: &str = "\
 Examples:
@@ -340,8 +341,8 @@ pub(crate) fn build_cohort(input: &InputArgs, out: &Path, global: &Global) -> Re
 const SELECT: &str = "\
 Tries numbers of states, measurements and weights, and shows what the paper judges models by, beside what makes it honest: T1, different \
 actions in one state (and the same for actions shuffled within their stay), T2, different states per step, the share of steps whose (state, action) no \
-training stay has, and the negative log-likelihood of actions, all on validation stays. Chosen is the smallest model within one standard error of \
-the best likelihood.";
+training stay has, and the negative log-likelihood of actions, all on validation stays, with what is gained on the shares of actions alone. Chosen is the \
+smallest model within one standard error of the best likelihood. Warnings of the linter come first: what leaks the action is the best measurement.";
 
 /// Defaults as they are typed.
 static CLUSTERS: LazyLock<String> = LazyLock::new(|| as_typed(&Selection::default().clusters));
@@ -383,6 +384,8 @@ fn select_states(args: &SelectArgs, global: &Global) -> Result<(), Failure> {
         weights: args.weights.clone(),
     };
     let folder = OutputFolder::open(&args.out, global)?;
+    // What leaks is chosen first: it is to be known before anything is believed.
+    let findings = lint(&table, &spec, global.seed).map_err(|error| Failure::in_file(&path, error))?;
     let bar = progress::stage("trying states", global.quiet);
     let tried = select(&table, &spec, &selection, global.seed, |_, total| {
         bar.set_length(total as u64);
@@ -390,22 +393,26 @@ fn select_states(args: &SelectArgs, global: &Global) -> Result<(), Failure> {
         ControlFlow::Continue(())
     });
     bar.finish_and_clear();
-    let scores = tried.map_err(|error| Failure::in_file(&path, error))?;
-    write_candidates(&folder.file("selection.csv"), &scores)?;
-    if let Some(image) = selection_picture(&scores) {
+    let selected = tried.map_err(|error| Failure::in_file(&path, error))?;
+    write_candidates(&folder.file("selection.csv"), &selected)?;
+    if let Some(image) = selection_picture(&selected.candidates) {
         to_file(&folder.file("selection.svg"), |out| Ok(out.write_all(image.as_bytes())?))?;
     }
-    if let Some(chosen) = scores.iter().find(|score| score.chosen) {
+    if let Some(chosen) = selected.chosen() {
         let mut spec = spec.with_states(&chosen.candidate);
         spec.table.path = Some(std::path::absolute(&path).map_err(|error| Failure::in_file(&path, error))?);
         let text = spec.to_toml()?;
         to_file(&folder.file("spec.toml"), |out| Ok(out.write_all(text.as_bytes())?))?;
     }
     if global.json {
-        let line = serde_json::to_string(&scores).map_err(std::io::Error::from)?;
+        let line = json!({
+            "warnings": warnings(&findings),
+            "without_state": selected.without_state,
+            "candidates": selected.candidates,
+        });
         return to_stdout(|out| Ok(writeln!(out, "{line}")?));
     }
-    to_terminal(|out| write_selection(out, &scores))?;
+    to_terminal(|out| write_selection(out, &findings, &selected))?;
     let out = args.out.display();
     note(
         global.quiet,
@@ -416,32 +423,53 @@ fn select_states(args: &SelectArgs, global: &Global) -> Result<(), Failure> {
     Ok(())
 }
 
-fn write_candidates(path: &Path, scores: &[CandidateScore]) -> Result<(), Failure> {
+fn write_candidates(path: &Path, selected: &Selected) -> Result<(), Failure> {
+    let refused = |error: csv::Error| Failure::from(std::io::Error::from(error));
     to_file(path, |out| {
-        writeln!(
-            out,
-            "stage,states,measurements,negative_log_likelihood,standard_error,actions_per_state,actions_per_state_shuffled,\
-             states_per_stay,states_per_step,unseen,chosen"
-        )?;
-        for score in scores {
+        let mut table = csv::Writer::from_writer(out);
+        let header = [
+            "stage",
+            "states",
+            "measurements",
+            "negative_log_likelihood",
+            "standard_error",
+            "gain",
+            "gain_error",
+            "actions_per_state",
+            "actions_per_state_shuffled",
+            "states_per_stay",
+            "states_per_step",
+            "unseen",
+            "chosen",
+        ];
+        table.write_record(header).map_err(refused)?;
+        let without = selected.without_state;
+        let mut first = vec!["without_state".to_owned(), String::new(), String::new()];
+        first.extend([without.negative_log_likelihood, without.standard_error].map(full));
+        first.resize(header.len(), String::new());
+        table.write_record(first).map_err(refused)?;
+        for score in &selected.candidates {
             let candidate = &score.candidate;
             let named: Vec<String> =
                 candidate.measurements.iter().map(|(name, weight)| format!("{name}*{weight}")).collect();
             let stage = serde_json::to_value(candidate.stage).map_err(std::io::Error::from)?;
+            let words =
+                [stage.as_str().unwrap_or_default().to_owned(), candidate.clusters.to_string(), named.join(" ")];
             let numbers = [
                 score.negative_log_likelihood,
                 score.standard_error,
+                score.gain,
+                score.gain_error,
                 score.actions_per_state,
                 score.actions_per_state_shuffled,
                 score.states_per_stay,
                 score.states_per_step,
                 score.unseen,
             ];
-            let numbers = numbers.map(full).join(",");
-            let (states, named, chosen) = (candidate.clusters, named.join(" "), u8::from(score.chosen));
-            writeln!(out, "{},{states},{named},{numbers},{chosen}", stage.as_str().unwrap_or_default())?;
+            let chosen = u8::from(score.chosen).to_string();
+            table.write_record(words.into_iter().chain(numbers.map(full)).chain([chosen])).map_err(refused)?;
         }
-        Ok(())
+        Ok(table.flush()?)
     })
 }
 

@@ -134,8 +134,18 @@ impl CohortSections<'_> {
         let rows = vec![
             row("training steps", count(support.steps as usize), String::new()),
             row("(state, action) pairs seen", count(support.pairs_seen), share(support.pairs_seen, pairs)),
-            row("… often enough to be known", count(support.pairs_supported), share(support.pairs_supported, pairs)),
-            row("training steps in other pairs", String::new(), unsupported),
+            row("… that the model admits", count(support.pairs_supported), share(support.pairs_supported, pairs)),
+            row(
+                "… of them seen too rarely, but the commonest of their state",
+                count(support.pairs_rare),
+                share(support.pairs_rare, pairs),
+            ),
+            row("training steps in pairs that are not admitted", String::new(), unsupported),
+            row(
+                "training steps in pairs seen too rarely",
+                String::new(),
+                format!("{:.1} %", 100.0 * support.steps_rare),
+            ),
             row("states with too few training steps", count(support.thin_states), share(support.thin_states, n_states)),
         ];
         let content = table(&Tabular::new("What the transitions rest on", &["", "number", "share"], rows));

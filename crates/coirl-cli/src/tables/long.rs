@@ -3,7 +3,7 @@
 
 use super::csv::{BUFFER, open, quote, whole};
 use super::dates::{self, Time, time_of};
-use super::listed;
+use super::found_columns::Columns;
 use super::parquet::{Unpacking, append, refusing_panics};
 use crate::failure::Failure;
 use arrow_array::cast::AsArray;
@@ -15,8 +15,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, TimeUnit};
 use coirl::Error;
 use coirl::artifact::{open_regular, unpacked_limit};
-use coirl::nearest::near;
-use coirl_cohort::{Spec, Table};
+use coirl_cohort::{Observations, Spec, Table};
 use csv::{ByteRecord, ReaderBuilder, Trim};
 use flate2::bufread::MultiGzDecoder;
 use parquet::arrow::ProjectionMask;
@@ -35,48 +34,50 @@ pub(crate) fn read(path: &Path, spec: &Spec, progress: impl FnMut(u64)) -> Resul
     }
 }
 
-/// Where the columns of a spec are in a file.
-struct Columns<'s> {
-    stay: usize,
-    patient: Option<usize>,
-    time: usize,
-    numbers: Vec<usize>,
-    names: Vec<&'s str>,
+/// What rows become: rows of a step, or observations that make such rows.
+enum Rows {
+    Steps(Table),
+    Observations(Observations),
 }
 
-impl<'s> Columns<'s> {
-    fn find(path: &Path, header: &[String], spec: &'s Spec) -> Result<Self, Failure> {
-        let position = |name: &str, place: &str| {
-            let mut found = (0..header.len()).filter(|&i| header[i] == name);
-            match (found.next(), found.next()) {
-                (Some(at), None) => Ok(at),
-                (Some(_), Some(_)) => Err(Failure::in_file(path, format!("has two columns {name}; expected one"))),
-                (None, _) => {
-                    let candidates: Vec<&str> = header.iter().map(String::as_str).collect();
-                    let others = match near(name, &candidates) {
-                        Some(meant) => format!("the nearest is '{meant}'"),
-                        None => format!("it has {}", listed(&candidates)),
-                    };
-                    Err(Failure::in_file(path, format!("has no column '{name}' ({place}); {others}")))
-                }
+impl Rows {
+    fn new(spec: &Spec, columns: &Columns<'_>) -> Self {
+        match columns.observed {
+            Some(_) => Rows::Observations(Observations::new(spec)),
+            None => Rows::Steps(Table::new(&columns.names, columns.patient.is_some())),
+        }
+    }
+
+    /// Whether the value of a row with this code is needed.
+    fn uses(&self, code: &str) -> bool {
+        matches!(self, Rows::Observations(observations) if observations.uses(code))
+    }
+
+    /// Adds a row: the cells of its columns, and what was observed where it is an observation.
+    fn push(
+        &mut self,
+        names: &[&str],
+        (stay, patient): (&str, Option<&str>),
+        time: f64,
+        cells: impl Iterator<Item = f64>,
+        (code, value): (&str, f64),
+    ) -> coirl::Result<()> {
+        match self {
+            Rows::Steps(table) => table.push(stay, patient, time, cells),
+            Rows::Observations(observations) => {
+                let values = names.iter().copied().zip(cells).chain(std::iter::once((code, value)));
+                observations.push(stay, patient, time, code, values)
             }
+        }
+    }
+
+    fn finish(self, path: &Path, dated: &Dated) -> Result<Table, Failure> {
+        let mut table = match self {
+            Rows::Steps(table) => table,
+            Rows::Observations(observations) => observations.finish().map_err(|error| Failure::in_file(path, error))?,
         };
-        let names = spec.columns();
-        let place = |name: &str| match () {
-            () if spec.context.columns().any(|field| field == name) => "a field of the context",
-            () if spec.state.measurements.iter().any(|field| field == name) => "a measurement",
-            () if spec.outcome.as_ref().is_some_and(|outcome| outcome.column == name) => "the outcome",
-            () if spec.cohort.keep.contains_key(name) => "cohort.keep",
-            () if spec.cohort.plausible.contains_key(name) => "cohort.plausible",
-            () => "an action",
-        };
-        Ok(Self {
-            stay: position(&spec.table.stay, "table.stay")?,
-            patient: spec.table.patient.as_deref().map(|name| position(name, "table.patient")).transpose()?,
-            time: position(&spec.table.time, "table.time")?,
-            numbers: names.iter().map(|name| position(name, place(name))).collect::<Result<_, _>>()?,
-            names,
-        })
+        dated.tell(&mut table);
+        Ok(table)
     }
 }
 
@@ -165,7 +166,7 @@ fn from_csv(path: &Path, spec: &Spec, mut progress: impl FnMut(u64)) -> Result<T
     }
     let header: Vec<String> = record.iter().map(whole).collect();
     let columns = Columns::find(path, &header, spec)?;
-    let mut table = Table::new(&columns.names, columns.patient.is_some());
+    let mut rows = Rows::new(spec, &columns);
     let mut dated = Dated::default();
     let mut row = 0;
     let mut cells = vec![0.0; columns.numbers.len()];
@@ -197,7 +198,17 @@ fn from_csv(path: &Path, spec: &Spec, mut progress: impl FnMut(u64)) -> Result<T
         };
         let stay = id_of(columns.stay, &spec.table.stay)?;
         let patient = columns.patient.map(|at| id_of(at, name_in(spec, "patient"))).transpose()?;
-        table.push(&stay, patient.as_deref(), time, cells.iter().copied()).map_err(|error| match error {
+        let observed = match columns.observed {
+            Some([code, value]) => {
+                let code = id_of(code, "code")?;
+                let value = if rows.uses(&code) { number(value, &code)? } else { f64::NAN };
+                (code, value)
+            }
+            None => (String::new(), f64::NAN),
+        };
+        let ids = (stay.as_str(), patient.as_deref());
+        let (code, value) = (observed.0.as_str(), observed.1);
+        rows.push(&columns.names, ids, time, cells.iter().copied(), (code, value)).map_err(|error| match error {
             Error::Cell { column, reason, .. } => refuse(name_in(spec, &column), reason),
             other => Failure::in_file(path, other),
         })?;
@@ -208,9 +219,8 @@ fn from_csv(path: &Path, spec: &Spec, mut progress: impl FnMut(u64)) -> Result<T
     if row == 0 {
         return Err(Failure::in_file(path, "has a header and no rows"));
     }
-    dated.tell(&mut table);
     progress(row);
-    Ok(table)
+    rows.finish(path, &dated)
 }
 
 /// The column of a key that the library speaks of.
@@ -283,22 +293,23 @@ fn from_parquet(path: &Path, spec: &Spec, mut progress: impl FnMut(u64)) -> Resu
     let mut unpacked = Unpacking::of(path, size, builder.metadata())?;
     let header: Vec<String> = builder.schema().fields().iter().map(|field| field.name().clone()).collect();
     let columns = Columns::find(path, &header, spec)?;
-    let wanted = columns.numbers.iter().copied().chain([columns.stay, columns.time]).chain(columns.patient);
+    let observed = columns.observed.into_iter().flatten();
+    let wanted =
+        columns.numbers.iter().copied().chain([columns.stay, columns.time]).chain(columns.patient).chain(observed);
     let mask = ProjectionMask::roots(builder.parquet_schema(), wanted);
-    let mut table = Table::new(&columns.names, columns.patient.is_some());
+    let mut rows = Rows::new(spec, &columns);
     let mut dated = Dated::default();
     let mut row = 0;
     for batch in builder.with_projection(mask).build().map_err(|error| refuse(&error))? {
         let batch = batch.map_err(|error| refuse(&error))?;
         unpacked.keep(&batch)?;
-        append_batch(path, spec, &batch, &columns, &mut table, &mut dated, &mut row)?;
+        append_batch(path, spec, &batch, &columns, &mut rows, &mut dated, &mut row)?;
         progress(row);
     }
     if row == 0 {
         return Err(Failure::in_file(path, "has no rows"));
     }
-    dated.tell(&mut table);
-    Ok(table)
+    rows.finish(path, &dated)
 }
 
 fn append_batch(
@@ -306,7 +317,7 @@ fn append_batch(
     spec: &Spec,
     batch: &RecordBatch,
     columns: &Columns<'_>,
-    table: &mut Table,
+    rows: &mut Rows,
     dated: &mut Dated,
     row: &mut u64,
 ) -> Result<(), Failure> {
@@ -335,11 +346,19 @@ fn append_batch(
     let times = times(path, array(&spec.table.time)?, &spec.table.time, dated, before)?;
     let stays = ids(path, array(&spec.table.stay)?, &spec.table.stay)?;
     let patients = spec.table.patient.as_deref().map(|name| ids(path, array(name)?, name)).transpose()?;
+    let observed = match &spec.table.observations {
+        Some(own) => {
+            let codes = ids(path, array(&own.code)?, &own.code)?;
+            Some((observed_values(path, spec, array(&own.value)?, &codes, rows, before)?, codes))
+        }
+        None => None,
+    };
     for i in 0..batch.num_rows() {
         *row += 1;
         let cells = values.iter().map(|column| column[i].unwrap_or(f64::NAN));
-        let patient = patients.as_ref().map(|patients| patients[i].as_str());
-        table.push(&stays[i], patient, times[i], cells).map_err(|error| match error {
+        let ids = (stays[i].as_str(), patients.as_ref().map(|patients| patients[i].as_str()));
+        let seen = observed.as_ref().map_or(("", f64::NAN), |(values, codes)| (codes[i].as_str(), values[i]));
+        rows.push(&columns.names, ids, times[i], cells, seen).map_err(|error| match error {
             Error::Cell { column, reason, .. } => {
                 Failure::in_file(path, format!("row {row}, column {}: {reason}", name_in(spec, &column)))
             }
@@ -347,6 +366,30 @@ fn append_batch(
         })?;
     }
     Ok(())
+}
+
+/// Values of observations; NaN of codes that are not used.
+fn observed_values(
+    path: &Path,
+    spec: &Spec,
+    array: &ArrayRef,
+    codes: &[String],
+    rows: &Rows,
+    before: u64,
+) -> Result<Vec<f64>, Failure> {
+    if let Some(texts) = texts(array) {
+        let number = |(i, (text, code)): (usize, (Option<&str>, &String))| match rows.uses(code) {
+            true => number_of(spec, code, text.unwrap_or_default().trim()).map_err(|reason| {
+                Failure::in_file(path, format!("row {}, column {code}: {reason}", before + i as u64 + 1))
+            }),
+            false => Ok(f64::NAN),
+        };
+        return texts.into_iter().zip(codes).enumerate().map(number).collect();
+    }
+    let mut cells = Vec::with_capacity(array.len());
+    append(array, &mut cells)
+        .ok_or_else(|| Failure::in_file(path, format!("values are {}; expected numbers or text", array.data_type())))?;
+    Ok(cells.into_iter().map(|cell| cell.unwrap_or(f64::NAN)).collect())
 }
 
 /// Ids: whole numbers or text.

@@ -1,6 +1,6 @@
-//! Whether the outcome can be one: two values, both of which occur, the same throughout a stay, and nowhere among what is known before.
+//! Whether the outcome can be one: two values, both of which occur, the same throughout a stay.
 
-use super::{Correlation, Finding, SAME_THING, note, warning};
+use super::{Finding, note, warning};
 use crate::spec::{OutcomeSpec, Spec};
 use crate::split::Parts;
 use crate::table::Table;
@@ -25,12 +25,12 @@ pub(super) fn outcome(table: &Table, spec: &Spec, parts: &Parts, findings: &mut 
     ends.dedup();
     values(outcome, &ends, bad, n, findings);
     contradictions(table, outcome, column, &ends, parts, findings);
-    foretold(table, spec, outcome, column, parts, findings)
+    Ok(())
 }
 
 /// Two values, both of which occur.
 fn values(outcome: &OutcomeSpec, ends: &[f32], bad: usize, n: usize, findings: &mut Vec<Finding>) {
-    let OutcomeSpec { column, bad: value } = outcome;
+    let OutcomeSpec { column, bad: value, .. } = outcome;
     let listed: Vec<String> = ends.iter().take(5).map(f32::to_string).collect();
     let more = if ends.len() > 5 { ", …" } else { "" };
     let message = match () {
@@ -51,6 +51,13 @@ fn values(outcome: &OutcomeSpec, ends: &[f32], bad: usize, n: usize, findings: &
         () => None,
     };
     findings.extend(message.map(|message| warning("outcome-values", message)));
+    if (bad * 2 > n) && bad < n {
+        let message = format!(
+            "{:.0} % of the stays end badly, by {column} = {value}: if that is not what you know of them, the outcome is inverted",
+            100.0 * bad as f64 / n as f64
+        );
+        findings.push(note("mostly-bad", message));
+    }
 }
 
 /// Stays in which two ends are said. Values that no stay ends with, such as a reward of zero before the end, are no ends.
@@ -84,32 +91,4 @@ fn contradictions(
         let place = format!("stay {}: {}, {}", table.stays.name(stay), said(other), said(last));
         findings.push(warning("outcome-contradicts", message).with_example(place));
     }
-}
-
-/// Fields and measurements that are the outcome under another name.
-fn foretold(
-    table: &Table,
-    spec: &Spec,
-    outcome: &OutcomeSpec,
-    column: &[f32],
-    parts: &Parts,
-    findings: &mut Vec<Finding>,
-) -> Result<()> {
-    for name in spec.context.columns().chain(spec.state.measurements.iter().map(String::as_str)) {
-        let own = table.column(name)?;
-        let mut together = Correlation::default();
-        for stay in &parts.train {
-            let Some(&last) = stay.rows.last() else { continue };
-            let end = f64::from(u8::from(f64::from(column[last as usize]) == outcome.bad));
-            stay.rows.iter().for_each(|&row| together.add(f64::from(own[row as usize]), end));
-        }
-        let r = together.value();
-        if r.abs() >= SAME_THING {
-            let message = format!(
-                "{name} and the end of the stay have correlation {r:.2}: the outcome under another name gives itself away; leave {name} out"
-            );
-            findings.push(warning("outcome-leak", message));
-        }
-    }
-    Ok(())
 }

@@ -11,6 +11,12 @@ use coirl::Result;
 /// Robust standard deviations beyond which a value is out of the ordinary, and the factor that makes a deviation one.
 const FAR: f64 = 10.0;
 const TO_STANDARD: f64 = 1.4826;
+/// Share of the values outside the plausible range from which on the range or the unit is wrong.
+const MOSTLY_IMPLAUSIBLE: f64 = 0.2;
+/// Zeros below which they are no code.
+const FEWEST_ZEROS: usize = 5;
+/// Different values of a grade, whose zero is one.
+const GRADES: usize = 12;
 /// Share of empty cells from which on a column is mostly empty.
 const MOSTLY_MISSING: f64 = 0.5;
 
@@ -32,7 +38,10 @@ pub(super) fn values(table: &Table, spec: &Spec, parts: &Parts, findings: &mut V
                 "{out} of {} values of {name} are outside {lo} to {hi} and count as not measured",
                 measured.len()
             );
-            findings.push(note("implausible-dropped", message));
+            findings.push(match out as f64 > MOSTLY_IMPLAUSIBLE * measured.len() as f64 {
+                true => warning("implausible-column", format!("{message}: is that the unit and the range of {name}?")),
+                false => note("implausible-dropped", message),
+            });
         }
         let missing = (n - known.len()) as f64 / n.max(1) as f64;
         // A column without any value is told of elsewhere.
@@ -40,7 +49,16 @@ pub(super) fn values(table: &Table, spec: &Spec, parts: &Parts, findings: &mut V
             let message = format!("{:.0} % of the cells of {name} are empty or implausible", 100.0 * missing);
             findings.push(note("mostly-missing", message));
         }
-        for (value, times) in far_out(&known, spec.action.doses.iter().any(|dose| dose == name)) {
+        let dose = spec.action.doses.iter().any(|dose| dose == name);
+        let zeros = if dose { 0 } else { zeros_apart(&measured) };
+        if zeros > 0 {
+            let message = format!(
+                "{name} is 0 in {zeros} cells and never near it: a code for \"not measured\"? List it as missing under [table], or \
+                 give {name} a range under [cohort.plausible]"
+            );
+            findings.push(warning("sentinel-value", message));
+        }
+        for (value, times) in far_out(&known, dose).into_iter().filter(|(value, _)| zeros == 0 || *value != 0.0) {
             let message = format!(
                 "{name} has a value far from all others: a code for \"not measured\"? List it as missing under [table], \
                  or give {name} a range under [cohort.plausible]"
@@ -49,6 +67,26 @@ pub(super) fn values(table: &Table, spec: &Spec, parts: &Parts, findings: &mut V
         }
     }
     Ok(())
+}
+
+/// How often a column is zero, where zero is repeated and far below all that is measured otherwise; 0 where it is not.
+fn zeros_apart(measured: &[f32]) -> usize {
+    let mut others: Vec<f32> = measured.iter().copied().filter(|x| *x != 0.0).collect();
+    let zeros = measured.len() - others.len();
+    others.sort_by(f32::total_cmp);
+    let at = |share: f64| f64::from(others[(share * (others.len() - 1) as f64) as usize]);
+    if zeros < FEWEST_ZEROS
+        || others.len() < measured.len() / 2
+        || others[0] <= 0.0
+        || others[0] == others[others.len() - 1]
+    {
+        return 0;
+    }
+    // From the first hundredth to the median there are 2.33 standard deviations.
+    let (low, middle) = (at(0.01), at(0.5));
+    let grades = others.chunk_by(|a, b| a == b).count() <= GRADES;
+    let between = others.partition_point(|x| f64::from(*x) < 0.5 * low);
+    if !grades && low > 2.5 * (middle - low) / 2.33 && between * 10 < zeros { zeros } else { 0 }
 }
 
 /// The smallest and the largest value with how often they occur, where they are far out and either a row of nines or repeated. Doses come in
@@ -64,7 +102,9 @@ fn far_out(known: &[f32], dose: bool) -> Vec<(f32, usize)> {
             continue;
         }
         let constant = others.iter().all(|x| *x == others[0]);
-        let long_tail = || least > 0.0 && !is_beyond(end.ln(), &others.iter().map(|x| x.ln()).collect::<Vec<_>>());
+        let logarithm = |x: f32| if least > 0.0 { x.ln() } else { x.ln_1p() };
+        let long_tail =
+            || least >= 0.0 && !is_beyond(logarithm(end), &others.iter().map(|x| logarithm(*x)).collect::<Vec<_>>());
         let repeated = times > 1 && !dose && !constant && !long_tail();
         if is_row_of_nines(end) || repeated {
             found.push((end, times));
