@@ -107,6 +107,10 @@ pub fn select(
     mut watch: impl FnMut(&CandidateScore, usize) -> ControlFlow<()>,
 ) -> Result<Vec<CandidateScore>> {
     check(selection)?;
+    if let Some(column) = &spec.state.column {
+        let reason = format!("states are the numbers in {column}; there is nothing to select");
+        return Err(Error::Spec { place: "state.column".into(), reason });
+    }
     let trial = Trial::new(table, spec, seed)?;
     let all: Vec<String> = spec.state.measurements.clone();
     let keep = selection.keep.min(all.len());
@@ -208,6 +212,8 @@ struct Path {
 /// What all candidates share: points of every measurement with weight one, and actions.
 struct Trial {
     names: Vec<String>,
+    /// Coordinates of a point, those of the action before included.
+    width: usize,
     train_points: Vec<f32>,
     validation_points: Vec<f32>,
     train: Vec<Path>,
@@ -232,6 +238,7 @@ impl Trial {
         let paths = |stays: &[Stay]| paths(table, &prepared.actions, stays);
         Ok(Self {
             names: spec.state.measurements.clone(),
+            width: prepared.measurements.len(),
             validation_points: Encoder::points(&prepared.measurements, table, &prepared.parts.validation)?.0,
             train: paths(&prepared.parts.train)?,
             validation: paths(&prepared.parts.validation)?,
@@ -241,17 +248,19 @@ impl Trial {
         })
     }
 
-    /// The columns of these measurements, weighted.
+    /// The columns of these measurements, weighted, and those of the action before, as far apart among them as among all measurements.
     fn subset(&self, points: &[f32], measurements: &[(String, f64)]) -> Vec<f32> {
-        let at: Vec<(usize, f32)> = measurements
+        let measured = measurements
             .iter()
-            .filter_map(|(name, weight)| Some((self.names.iter().position(|own| own == name)?, *weight as f32)))
-            .collect();
-        points.chunks_exact(self.names.len()).flat_map(|row| at.iter().map(|&(j, weight)| weight * row[j])).collect()
+            .filter_map(|(name, weight)| Some((self.names.iter().position(|own| own == name)?, *weight as f32)));
+        let size = measurements.iter().map(|(_, weight)| weight.powi(2)).sum::<f64>();
+        let scale = (size / self.names.len() as f64).sqrt() as f32;
+        let at: Vec<(usize, f32)> = measured.chain((self.names.len()..self.width).map(|j| (j, scale))).collect();
+        points.chunks_exact(self.width).flat_map(|row| at.iter().map(|&(j, weight)| weight * row[j])).collect()
     }
 
     fn score(&self, candidate: Candidate) -> Result<CandidateScore> {
-        let width = candidate.measurements.len();
+        let width = candidate.measurements.len() + self.width - self.names.len();
         let points = Points::new(self.subset(&self.train_points, &candidate.measurements), width)?;
         let settings = |clusters| KMeans { clusters, seed: self.seed, ..KMeans::default() };
         let clustering = match settings(candidate.clusters).fit(&points) {
@@ -279,12 +288,16 @@ impl Trial {
             let share = (shares[action.index()] + 1.0) / total;
             -((times + STRENGTH * share) / (rows[state.index()] + STRENGTH)).ln()
         };
-        let mut by_patient: HashMap<u32, (f64, f64)> = HashMap::new();
+        // In the order of the stays: the numbers of patients are in that of the table.
+        let mut places: HashMap<u32, usize> = HashMap::new();
+        let mut by_patient: Vec<(f64, f64)> = Vec::new();
         let (mut unseen, mut steps) = (0.0, 0.0);
         let mut terms = [0.0; 4];
         for (number, path) in self.validation.iter().enumerate() {
             let visited = &states[path.rows.clone()];
-            let own = by_patient.entry(path.patient).or_default();
+            let place = *places.entry(path.patient).or_insert(by_patient.len());
+            by_patient.resize(by_patient.len().max(place + 1), (0.0, 0.0));
+            let own = &mut by_patient[place];
             for (&state, &action) in visited.iter().zip(&path.actions) {
                 own.0 += cost(state, action);
                 own.1 += 1.0;
@@ -301,11 +314,10 @@ impl Trial {
         }
         let [actions_per_state, actions_per_state_shuffled, states_per_stay, states_per_step] =
             terms.map(|sum| sum / self.validation.len() as f64);
-        let mut patients: Vec<(u32, f64)> = by_patient.into_iter().map(|(id, (cost, n))| (id, cost / n)).collect();
-        patients.sort_by_key(|entry| entry.0);
+        let patients: Vec<f64> = by_patient.into_iter().map(|(cost, n)| cost / n).collect();
         let n = patients.len() as f64;
-        let mean = patients.iter().map(|entry| entry.1).sum::<f64>() / n;
-        let variance = patients.iter().map(|entry| (entry.1 - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
+        let mean = patients.iter().sum::<f64>() / n;
+        let variance = patients.iter().map(|cost| (cost - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
         Ok(CandidateScore {
             candidate,
             actions_per_state,

@@ -24,14 +24,14 @@ use coirl::demos::Trajectory;
 use coirl::model::{Cmdp, Context};
 use coirl_cohort::synthetic::Synthetic;
 use coirl_cohort::{
-    Cohort, Encoder, Ends, Finding, Flow, RecordedStay, Spec, SupportSummary, TestStays, TrainStays, ValidationStays,
+    Cohort, Encoder, Ends, Finding, Flow, Measurement, RecordedStay, Reference, Spec, SupportSummary, TestStays, TrainStays, ValidationStays,
 };
 use serde::{Deserialize, Serialize};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Version of the format.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const COHORT: &str = "cohort.json";
 const MODEL: &str = "model.safetensors";
 const STAYS: &str = "stays.csv";
@@ -68,11 +68,21 @@ pub(crate) struct CohortFile {
     pub(crate) support: SupportSummary,
     /// Mean squared distance of training rows from their centroid.
     pub(crate) inertia: f64,
+    /// Mean squared distance of training rows from their mean.
+    pub(crate) variance: f64,
+    /// What training stays look like.
+    pub(crate) reference: Reference,
     pub(crate) findings: Vec<Finding>,
     /// What the table was made with, where it is synthetic.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) truth: Option<Synthetic>,
     pub(crate) encoder: Encoder,
+}
+
+/// What every version of `cohort.json` says.
+#[derive(Deserialize)]
+struct Versioned {
+    version: u32,
 }
 
 /// A cohort that was written.
@@ -131,8 +141,7 @@ impl CohortFolder {
             }
         }
         to_file(&folder.file("states.csv"), |out| {
-            let names: Vec<&str> =
-                cohort.encoder.measurements.iter().map(|measurement| measurement.column.as_str()).collect();
+            let names: Vec<String> = cohort.encoder.measurements.iter().map(Measurement::name).collect();
             writeln!(out, "state,training_rows,{}", names.join(","))?;
             for ((state, centroid), n) in cohort.encoder.centroids.rows().enumerate().zip(&rows) {
                 let values = cohort.encoder.measurements.iter().zip(centroid);
@@ -143,7 +152,11 @@ impl CohortFolder {
         })?;
         let mut spec = cohort.spec.clone();
         spec.table.path = Some(std::path::absolute(table).map_err(|error| Failure::in_file(table, error))?);
-        spec.state.clusters = Some(cohort.encoder.centroids.n_clusters());
+        let n_states = Some(cohort.encoder.centroids.n_clusters());
+        match spec.state.column {
+            Some(_) => spec.state.number = n_states,
+            None => spec.state.clusters = n_states,
+        }
         let text = spec.to_toml()?;
         to_file(&folder.file("spec.toml"), |out| Ok(out.write_all(text.as_bytes())?))?;
         let file = CohortFile {
@@ -154,6 +167,8 @@ impl CohortFolder {
             flow: cohort.flow.clone(),
             support: cohort.support,
             inertia: cohort.inertia,
+            variance: cohort.variance,
+            reference: cohort.reference.clone(),
             // What is passed on with a model, and shown in reports, names nobody.
             findings: cohort.findings.iter().map(Finding::anonymous).collect(),
             truth,
@@ -172,13 +187,15 @@ impl CohortFolder {
     pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
         let at = path.join(COHORT);
         let text = read_text(&at, "a cohort")?;
-        let file: CohortFile = serde_json::from_str(&text).map_err(|error| Failure::in_file(&at, error))?;
-        if file.version != VERSION {
-            let reason =
-                format!("version {}; this program reads version {VERSION}: build the cohort again", file.version);
+        // Of another version nothing but its number can be read.
+        let Versioned { version } = serde_json::from_str(&text).map_err(|error| Failure::in_file(&at, error))?;
+        if version != VERSION {
+            let reason = format!("version {version}; this program reads version {VERSION}: build the cohort again");
             return Err(Failure::in_file(&at, reason));
         }
-        file.encoder.check().map_err(|error| Failure::in_file(&at, error))?;
+        let file: CohortFile = serde_json::from_str(&text).map_err(|error| Failure::in_file(&at, error))?;
+        let checked = file.encoder.check().and_then(|()| file.reference.check(&file.encoder));
+        checked.map_err(|error| Failure::in_file(&at, error))?;
         Ok(Self { path: path.to_owned(), file })
     }
 

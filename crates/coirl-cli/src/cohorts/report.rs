@@ -56,15 +56,7 @@ pub(crate) fn described(
     let parts = [train.stays().len(), held_out[0], held_out[1]].map(count);
     vec![
         ("stays", format!("{} to learn from, {} to choose by, {} to score on", parts[0], parts[1], parts[2])),
-        (
-            "states",
-            format!(
-                "{} from {} measurements; {} % of the variance is between states",
-                count(encoder.centroids.n_clusters()),
-                encoder.measurements.len(),
-                short(explained(file)),
-            ),
-        ),
+        ("states", states(file)),
         ("actions", actions(encoder, train)),
         ("contexts", encoder.contexts.names().join(", ")),
         (
@@ -80,10 +72,18 @@ pub(crate) fn described(
     ]
 }
 
-/// Per cent of the weighted variance of training rows that lies between states.
-fn explained(file: &CohortFile) -> f64 {
-    let total: f64 = file.encoder.measurements.iter().map(|measurement| measurement.weight * measurement.weight).sum();
-    (1000.0 * (1.0 - file.inertia / total)).round() / 10.0
+/// How many states there are, and what they are made of.
+fn states(file: &CohortFile) -> String {
+    let encoder = &file.encoder;
+    let n = count(encoder.centroids.n_clusters());
+    if let Some(column) = &file.spec.state.column {
+        return format!("{n}, the numbers in {column}");
+    }
+    let measured = encoder.measurements.iter().filter(|measurement| measurement.is_measured()).count();
+    let before = if file.spec.action.previous { " and the action before" } else { "" };
+    let explained = if file.variance > 0.0 { 1.0 - file.inertia / file.variance } else { 1.0 };
+    let per_cent = short((1000.0 * explained).round() / 10.0);
+    format!("{n} from {measured} measurements{before}; {per_cent} % of the variance is between states")
 }
 
 fn actions(encoder: &Encoder, train: &TrainStays) -> String {

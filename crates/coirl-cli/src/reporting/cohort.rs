@@ -164,8 +164,10 @@ fn telling_measurements(file: &CohortFile) -> Vec<String> {
         let mut order: Vec<usize> = (0..measurements.len()).collect();
         order.sort_by(|&a, &b| unusual(b).total_cmp(&unusual(a)));
         let told = order.iter().take(TELLING).map(|&j| {
-            let unit = file.spec.units.get(&measurements[j].column).map(|unit| format!(" {unit}")).unwrap_or_default();
-            format!("{} {}{unit}", measurements[j].column, three_digits(measurements[j].in_unit(row[j])))
+            let own = measurements[j];
+            let unit = file.spec.units.get(&own.column).filter(|_| own.is_measured());
+            let unit = unit.map(|unit| format!(" {unit}")).unwrap_or_default();
+            format!("{} {}{unit}", own.name(), three_digits(own.in_unit(row[j])))
         });
         told.collect::<Vec<_>>().join(", ")
     };
@@ -175,7 +177,7 @@ fn telling_measurements(file: &CohortFile) -> Vec<String> {
 fn measurements(file: &CohortFile) -> Tabular {
     let rows = file.encoder.measurements.iter().map(|measurement| {
         let numbers = [measurement.mean, measurement.spread, measurement.weight].map(short);
-        [measurement.column.clone(), measurement.lag.to_string()].into_iter().chain(numbers).collect()
+        [measurement.name(), measurement.lag.to_string()].into_iter().chain(numbers).collect()
     });
     let header = ["column", "steps late", "mean", "spread", "weight"];
     Tabular::new("After their transform, on training rows", &header, rows.collect())

@@ -27,8 +27,9 @@ use std::path::Path;
 /// Rows between two reports of progress.
 const ROWS_PER_REPORT: u64 = 1 << 16;
 
-/// Reads the columns that a spec needs. `progress` is given the number of rows from time to time.
-pub(crate) fn read(path: &Path, spec: &Spec, progress: impl FnMut(u64)) -> Result<Table, Failure> {
+/// Reads the columns that a spec needs, and gives the spec as it is for this table. `progress` is given the number of rows from time to
+/// time.
+pub(crate) fn read(path: &Path, spec: &Spec, progress: impl FnMut(u64)) -> Result<(Table, Spec), Failure> {
     match path.extension().and_then(|extension| extension.to_str()) {
         Some("parquet") => refusing_panics(path, std::panic::AssertUnwindSafe(|| from_parquet(path, spec, progress))),
         _ => from_csv(path, spec, progress),
@@ -65,6 +66,7 @@ impl<'s> Columns<'s> {
         let place = |name: &str| match () {
             () if spec.context.columns().any(|field| field == name) => "a field of the context",
             () if spec.state.measurements.iter().any(|field| field == name) => "a measurement",
+            () if spec.state.column.as_deref() == Some(name) => "the number of the state",
             () if spec.outcome.as_ref().is_some_and(|outcome| outcome.column == name) => "the outcome",
             () if spec.cohort.keep.contains_key(name) => "cohort.keep",
             () if spec.cohort.plausible.contains_key(name) => "cohort.plausible",
@@ -137,7 +139,7 @@ impl Dated {
     }
 }
 
-fn from_csv(path: &Path, spec: &Spec, mut progress: impl FnMut(u64)) -> Result<Table, Failure> {
+fn from_csv(path: &Path, spec: &Spec, mut progress: impl FnMut(u64)) -> Result<(Table, Spec), Failure> {
     let (content, compressed) = plain(path)?;
     let mut content = BufReader::with_capacity(BUFFER, content);
     let delimiter = delimiter(path, &mut content, compressed)?;
@@ -164,6 +166,7 @@ fn from_csv(path: &Path, spec: &Spec, mut progress: impl FnMut(u64)) -> Result<T
         return Err(Failure::in_file(path, "is empty; expected a header with the names of the columns"));
     }
     let header: Vec<String> = record.iter().map(whole).collect();
+    let spec = &spec.for_columns(&header);
     let columns = Columns::find(path, &header, spec)?;
     let mut table = Table::new(&columns.names, columns.patient.is_some());
     let mut dated = Dated::default();
@@ -210,7 +213,7 @@ fn from_csv(path: &Path, spec: &Spec, mut progress: impl FnMut(u64)) -> Result<T
     }
     dated.tell(&mut table);
     progress(row);
-    Ok(table)
+    Ok((table, spec.clone()))
 }
 
 /// The column of a key that the library speaks of.
@@ -275,13 +278,14 @@ fn id(cell: &str) -> String {
     }
 }
 
-fn from_parquet(path: &Path, spec: &Spec, mut progress: impl FnMut(u64)) -> Result<Table, Failure> {
+fn from_parquet(path: &Path, spec: &Spec, mut progress: impl FnMut(u64)) -> Result<(Table, Spec), Failure> {
     let refuse =
         |error: &dyn std::fmt::Display| Failure::in_file(path, format!("is no readable .parquet file: {error}"));
     let (file, size) = open_regular(path, "a .parquet file")?;
     let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| refuse(&error))?;
     let mut unpacked = Unpacking::of(path, size, builder.metadata())?;
     let header: Vec<String> = builder.schema().fields().iter().map(|field| field.name().clone()).collect();
+    let spec = &spec.for_columns(&header);
     let columns = Columns::find(path, &header, spec)?;
     let wanted = columns.numbers.iter().copied().chain([columns.stay, columns.time]).chain(columns.patient);
     let mask = ProjectionMask::roots(builder.parquet_schema(), wanted);
@@ -298,7 +302,7 @@ fn from_parquet(path: &Path, spec: &Spec, mut progress: impl FnMut(u64)) -> Resu
         return Err(Failure::in_file(path, "has no rows"));
     }
     dated.tell(&mut table);
-    Ok(table)
+    Ok((table, spec.clone()))
 }
 
 fn append_batch(
