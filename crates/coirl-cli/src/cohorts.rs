@@ -1,5 +1,6 @@
 //! Cohorts, from what was typed to what is written.
 
+mod applying;
 mod fitted_on;
 mod folder;
 mod input;
@@ -8,8 +9,9 @@ mod report;
 mod scoring;
 mod truth_file;
 
+pub(crate) use applying::{Applying, PersonAnswer};
 pub(crate) use fitted_on::CohortRun;
-pub(crate) use folder::{CohortFile, CohortFolder};
+pub(crate) use folder::{CohortFile, CohortFolder, FLOW, write_flow, write_scored};
 pub(crate) use input::InputArgs;
 pub(crate) use picture::selection_picture;
 pub(crate) use report::{

@@ -1,6 +1,7 @@
 //! What somebody should look at before they believe a cohort: leakage, mixed-up people, thin support, columns that say nothing.
 
 mod outcome;
+mod same_time;
 mod values;
 
 use super::encoder::{Actions, Encoder};
@@ -85,6 +86,7 @@ pub(super) fn table(table: &Table, spec: &Spec, parts: &Parts) -> Result<Vec<Fin
     dose_in_disguise(table, spec, &parts.train, &mut findings)?;
     people_mixed_up(table, spec, parts, &mut findings)?;
     rows_in_several_places(table, &mut findings);
+    same_time::same_time(table, spec, &mut findings);
     patients_in_two_parts(table, spec, parts, &mut findings)?;
     constant_and_unmeasured(table, spec, &parts.train, &mut findings)?;
     standardised_before(table, spec, parts, &mut findings)?;

@@ -389,7 +389,7 @@ impl Default for ActionSpec {
             column: None,
             number: None,
             previous: false,
-            previous_weight: 2.0,
+            previous_weight: 4.0,
         }
     }
 }

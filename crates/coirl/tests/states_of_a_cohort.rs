@@ -152,11 +152,12 @@ fn creatures_of_habit(n_actions: u32) -> Vec<Row> {
     let mut rows = Vec::new();
     for person in 0..200 {
         let mut action = rng.random_range(0..n_actions);
+        let field = rng.random();
         for t in 0..10 {
             if t > 0 && rng.random::<f64>() < 0.1 {
                 action = rng.random_range(0..n_actions);
             }
-            let cells = [rng.random(), f64::from(action), rng.random()];
+            let cells = [rng.random(), f64::from(action), field];
             rows.push((format!("p{person}"), f64::from(t), cells));
         }
     }
@@ -265,6 +266,7 @@ fn synthetic_columns_can_be_given_as_states() -> Result<()> {
     spec.state.columns.clear();
     spec.action.previous = false;
     spec.state.column = Some("SIRS".into());
+    spec.state.number = Some(5);
     let names = Synthetic::columns();
     let at: Vec<usize> =
         spec.columns().iter().map(|name| names.iter().position(|own| own == name).unwrap_or_default()).collect();

@@ -36,6 +36,7 @@ const COHORT: &str = "cohort.json";
 const MODEL: &str = "model.safetensors";
 const STAYS: &str = "stays.csv";
 const POINTS: &str = "points.npy";
+pub(crate) const FLOW: &str = "flow.csv";
 
 /// What stays are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,6 +80,13 @@ pub(crate) struct CohortFile {
     pub(crate) encoder: Encoder,
 }
 
+impl CohortFile {
+    /// Who splits and intervals are of: patients, or stays where no column of the patient is known.
+    pub(crate) fn people(&self) -> &'static str {
+        if self.spec.table.patient.is_some() { "patients" } else { "stays" }
+    }
+}
+
 /// What every version of `cohort.json` says.
 #[derive(Deserialize)]
 struct Versioned {
@@ -119,21 +127,14 @@ impl CohortFolder {
             (Part::Test, cohort.test.stays()),
         ] {
             let own = folder.folder(part.folder())?;
-            write_part(&own, model, &cohort.encoder, stays)?;
             // Neighbours are looked for among the stays that are scored only.
-            if part == Part::Test {
-                write_points(&own.file(POINTS), cohort.encoder.measurements.len(), stays)?;
+            match part {
+                Part::Test => write_scored(&own, model, &cohort.encoder, stays)?,
+                _ => write_part(&own, model, &cohort.encoder, stays)?,
             }
         }
         write_model(&folder.file(MODEL), model)?;
-        to_file(&folder.file("flow.csv"), |out| {
-            writeln!(out, "rule,stays_out,rows_out,stays,rows")?;
-            for step in &cohort.flow.0 {
-                let rule = step.rule.replace('"', "'");
-                writeln!(out, "\"{rule}\",{},{},{},{}", step.stays_out, step.rows_out, step.stays, step.rows)?;
-            }
-            Ok(())
-        })?;
+        write_flow(&folder.file(FLOW), &cohort.flow)?;
         let mut rows = vec![0_u64; cohort.encoder.centroids.n_clusters()];
         for state in cohort.train.stays().iter().flat_map(|stay| &stay.trajectory.states) {
             if let Some(n) = rows.get_mut(state.index()) {
@@ -179,7 +180,7 @@ impl CohortFolder {
         // The parts are patients' data, which nobody needs a fingerprint of.
         Manifest::new("cohort build", cohort.seed, &file.spec)?
             .with_data("table", digest_of_file(table)?)
-            .write(folder, [COHORT, MODEL, "flow.csv", "states.csv", "spec.toml"])?;
+            .write(folder, [COHORT, MODEL, FLOW, "states.csv", "spec.toml"])?;
         Ok(file)
     }
 
@@ -279,11 +280,36 @@ impl CohortFolder {
     }
 }
 
+/// Who was left out and why.
+pub(crate) fn write_flow(path: &Path, flow: &Flow) -> Result<(), Failure> {
+    to_file(path, |out| {
+        writeln!(out, "rule,stays_out,rows_out,stays,rows")?;
+        for step in &flow.0 {
+            let rule = step.rule.replace('"', "'");
+            writeln!(out, "\"{rule}\",{},{},{},{}", step.stays_out, step.rows_out, step.stays, step.rows)?;
+        }
+        Ok(())
+    })
+}
+
+/// Stays to score on, with the points of their steps.
+pub(crate) fn write_scored(
+    folder: &OutputFolder,
+    model: &Cmdp,
+    encoder: &Encoder,
+    stays: &[RecordedStay],
+) -> Result<(), Failure> {
+    write_part(folder, model, encoder, stays)?;
+    write_points(&folder.file(POINTS), encoder.measurements.len(), stays)
+}
+
 fn write_points(path: &Path, width: usize, stays: &[RecordedStay]) -> Result<(), Failure> {
-    let n_steps: usize = stays.iter().map(|stay| stay.trajectory.actions.len()).sum();
+    // As many as there are steps in trajectories.csv.
+    let steps = |stay: &RecordedStay| stay.trajectory.actions.len().min(stay.trajectory.states.len().saturating_sub(1));
+    let n_steps: usize = stays.iter().map(steps).sum();
     to_file(path, |out| {
         out.write_all(&npy_header("<f4", &[n_steps, width]))?;
-        let mut all = stays.iter().flat_map(|stay| &stay.points);
+        let mut all = stays.iter().flat_map(|stay| &stay.points[..width * steps(stay)]);
         Ok(all.try_for_each(|x| out.write_all(&x.to_le_bytes()))?)
     })
 }
@@ -296,7 +322,9 @@ fn write_part(folder: &OutputFolder, model: &Cmdp, encoder: &Encoder, stays: &[R
         writeln!(out, "demonstration,step,state,action")?;
         for (i, stay) in stays.iter().enumerate() {
             for (t, state) in stay.trajectory.states.iter().enumerate() {
-                match stay.trajectory.actions.get(t) {
+                // The last state is where it ends, or the last that is known: what was done there led nobody knows where.
+                let last = t + 1 == stay.trajectory.states.len();
+                match stay.trajectory.actions.get(t).filter(|_| !last) {
                     Some(action) => writeln!(out, "{i},{t},{},{}", state.0, action.0)?,
                     None => writeln!(out, "{i},{t},{},", state.0)?,
                 }

@@ -11,12 +11,13 @@ use coirl::resampling::Estimate;
 use coirl_cohort::off_policy::{Assessment, Outcome};
 use coirl_cohort::synthetic::{Worth, Yardsticks};
 use coirl_cohort::{
-    Actions, AgentAgreement, CandidateScore, Cohort, DoseLevels, Encoder, Finding, FlowStep, OffPolicy, Severity,
+    Actions, AgentAgreement, CandidateScore, Cohort, DoseLevels, Encoder, Finding, Flow, FlowStep, OffPolicy, Severity,
     TrainStays,
 };
 use coirl_experiments::Entrant;
 use coirl_experiments::cohort::Fared;
 use std::io::Write;
+use std::path::Path;
 
 /// Where a number would tell of too few patients.
 pub(crate) const TOO_FEW: &str = "too few to tell";
@@ -36,13 +37,18 @@ pub(crate) fn write_build(out: &mut dyn Write, cohort: &Cohort, file: &CohortFil
 
 /// Who was left out and why.
 pub(crate) fn flow(file: &CohortFile) -> Tabular {
+    flow_of(&file.table, &file.flow)
+}
+
+/// Who of a table was left out and why.
+pub(crate) fn flow_of(table: &Path, flow: &Flow) -> Tabular {
     let row = |step: &FlowStep| {
         let out = |n: usize| if n == 0 { String::new() } else { format!("−{}", count(n)) };
         vec![step.rule.clone(), out(step.stays_out), out(step.rows_out), count(step.stays), count(step.rows)]
     };
     let header = ["left out", "stays", "rows", "stays left", "rows left"];
-    let title = format!("Cohort of {}", file.table.display());
-    Tabular::new(title, &header, file.flow.0.iter().map(row).collect())
+    let title = format!("Cohort of {}", table.display());
+    Tabular::new(title, &header, flow.0.iter().map(row).collect())
 }
 
 /// What the parts of the model are. `held_out` counts the validation stays and the test stays.
@@ -148,9 +154,10 @@ pub(crate) fn by_severity(findings: &[Finding]) -> Vec<(&'static str, &Finding)>
     sorted.into_iter().map(|finding| (label(finding), finding)).collect()
 }
 
-/// Those that may make results wrong.
+/// Those that may make results wrong. That splits are by stay is only a note about a table; scores it may make too good.
 pub(crate) fn warnings(findings: &[Finding]) -> Vec<&Finding> {
-    findings.iter().filter(|finding| finding.severity == Severity::Warning).collect()
+    let serious = |finding: &&Finding| finding.severity == Severity::Warning || finding.code == "no-patient-column";
+    findings.iter().filter(serious).collect()
 }
 
 /// The candidates that were tried.
@@ -250,7 +257,8 @@ pub(crate) fn matching(runs: &[Scored]) -> Option<Tabular> {
         rows.push([name.to_owned()].into_iter().chain(runs.iter().map(cell)).collect());
     }
     let (patients, steps) = (count(overall.patients), count(overall.steps));
-    let title = format!("Action matching on {patients} patients to score on, {steps} steps");
+    let people = runs.first()?.people;
+    let title = format!("Action matching on {patients} {people} to score on, {steps} steps");
     Some(Tabular::new(title, &with_runs(&[""], runs), rows))
 }
 
@@ -286,7 +294,8 @@ pub(crate) fn subgroups(runs: &[Scored]) -> Tabular {
             rows.push([label, patients].into_iter().chain(runs.iter().map(of_run)).collect());
         }
     }
-    Tabular::new("The same action by step, by subgroup", &with_runs(&["", "patients"], runs), rows)
+    let people = runs.first().map_or("patients", |first| first.people);
+    Tabular::new("The same action by step, by subgroup", &with_runs(&["", people], runs), rows)
 }
 
 /// A header with a column per run.

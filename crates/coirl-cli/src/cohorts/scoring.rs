@@ -5,10 +5,11 @@ use crate::failure::Failure;
 use crate::progress;
 use clap::{Args, ValueEnum};
 use coirl::agent::Agent;
+use coirl::model::Cmdp;
 use coirl::resampling::Resampling;
 use coirl_cohort::off_policy::{AssessmentSettings, BehaviourSettings, Comparable};
-use coirl_cohort::synthetic::CarriedBack;
-use coirl_cohort::{AgentAgreement, Exam, ExamSettings, OffPolicy};
+use coirl_cohort::synthetic::{CarriedBack, Synthetic};
+use coirl_cohort::{AgentAgreement, Exam, ExamSettings, OffPolicy, TestStays};
 use serde::Serialize;
 use std::path::Path;
 
@@ -85,10 +86,24 @@ impl ExamArgs {
         seed: u64,
         quiet: bool,
     ) -> Result<Scores, Failure> {
-        let settings = self.settings(seed);
         let model = cohort.model()?;
-        let (validation, test) = (cohort.validation(&model)?, cohort.test(&model)?);
-        let exam = Exam::new(&model, &cohort.file.encoder, cohort.ends(), &validation, &test)?;
+        let test = cohort.test(&model)?;
+        self.score_on(cohort, &model, runs, (&test, cohort.file.truth.as_ref()), seed, quiet)
+    }
+
+    /// Scores runs on any stays that nothing was learned from, in the numbers of the cohort, beside what their table was made with.
+    pub(crate) fn score_on(
+        &self,
+        cohort: &CohortFolder,
+        model: &Cmdp,
+        runs: &[(&Path, &Agent)],
+        (test, truth): (&TestStays, Option<&Synthetic>),
+        seed: u64,
+        quiet: bool,
+    ) -> Result<Scores, Failure> {
+        let settings = self.settings(seed);
+        let validation = cohort.validation(model)?;
+        let exam = Exam::new(model, &cohort.file.encoder, cohort.ends(), &validation, test)?;
         let bar = progress::stage("scoring", quiet);
         bar.set_length(2 * runs.len() as u64 + 1);
         let mut agreements = Vec::new();
@@ -97,7 +112,7 @@ impl ExamArgs {
             bar.inc(1);
         }
         let agents: Vec<&Agent> = runs.iter().map(|(_, agent)| *agent).collect();
-        let truths = match &cohort.file.truth {
+        let truths = match truth {
             Some(synthetic) => exam.true_values(&agents, synthetic, &settings)?,
             None => None,
         };
@@ -105,7 +120,8 @@ impl ExamArgs {
         let truths = truths.map_or_else(|| vec![None; runs.len()], |truths| truths.into_iter().map(Some).collect());
         let scored = |(((path, _), agreement), truth): ((&(&Path, &Agent), AgentAgreement), Option<CarriedBack>)| {
             let method = path.file_name().map_or_else(|| path.to_string_lossy(), |name| name.to_string_lossy());
-            Scored { run: path.display().to_string(), method: method.into_owned(), agreement, truth }
+            let people = cohort.file.people();
+            Scored { run: path.display().to_string(), method: method.into_owned(), people, agreement, truth }
         };
         let runs: Vec<Scored> = runs.iter().zip(agreements).zip(truths).map(scored).collect();
         let agents: Vec<(String, &Agent)> = runs.iter().map(|scored| scored.method.clone()).zip(agents).collect();
@@ -129,6 +145,8 @@ pub(crate) struct Scored {
     pub(crate) run: String,
     /// What the run is called.
     pub(crate) method: String,
+    /// Who was resampled: patients, or stays where nobody knows whose they are.
+    pub(crate) people: &'static str,
     pub(crate) agreement: AgentAgreement,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) truth: Option<CarriedBack>,

@@ -7,7 +7,7 @@ use crate::cohorts::{
     reached, reservations, subgroups, unseen_by_estimates, verdict, warnings,
 };
 use crate::failure::Failure;
-use crate::numbers::{count, short};
+use crate::numbers::{count, short, three_digits};
 use crate::text::Tabular;
 use coirl::model::Cmdp;
 use coirl_cohort::{Actions, RecordedStay, TrainStays};
@@ -52,7 +52,7 @@ impl CohortSections<'_> {
         let (train, validation, test) = (cohort.train(model)?, cohort.validation(model)?, cohort.test(model)?);
         let [train, validation, test] = [train.stays(), validation.stays(), test.stays()].map(patients);
         let mut told =
-            vec![("patients", format!("{train} to learn from, {validation} to choose by, {test} to score on"))];
+            vec![(cohort.file.people(), format!("{train} to learn from, {validation} to choose by, {test} to score on"))];
         match self.scores.and_then(|scores| scores.runs.first()) {
             Some(scored) => told.push(("verdict", format!("The agent {}.", verdict(scored)))),
             None => told.push(("verdict", "There are no patients to score on.".into())),
@@ -212,15 +212,6 @@ fn contexts(file: &CohortFile) -> Tabular {
     // The ends that fields are scaled by are those of single patients; cohort.json has them.
     let header = ["field", "where nothing is known"];
     Tabular::new("Fields, in the units of the table", &header, rows)
-}
-
-/// As many digits as a clinician reads off an instrument.
-fn three_digits(x: f64) -> String {
-    if x == 0.0 || !x.is_finite() {
-        return short(x);
-    }
-    let scale = 10f64.powi(2 - x.abs().log10().floor() as i32);
-    short((x * scale).round() / scale)
 }
 
 fn agreement(scores: &Scores) -> Result<Option<Section>, Failure> {

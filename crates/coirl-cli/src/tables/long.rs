@@ -30,9 +30,37 @@ const ROWS_PER_REPORT: u64 = 1 << 16;
 /// Reads the columns that a spec needs, and gives the spec as it is for this table. `progress` is given the number of rows from time to
 /// time.
 pub(crate) fn read(path: &Path, spec: &Spec, progress: impl FnMut(u64)) -> Result<(Table, Spec), Failure> {
+    read_as(path, &|header| Ok(spec.for_columns(header)), progress)
+}
+
+/// Reads a new table for a cohort with this spec. It may do without an outcome; of all other columns that are missing each is named.
+pub(crate) fn read_new(path: &Path, spec: &Spec, progress: impl FnMut(u64)) -> Result<(Table, Spec), Failure> {
+    let for_new = |header: &[String]| {
+        let spec = spec.for_new_columns(header);
+        let used = spec.columns();
+        let spare: Vec<&str> = header.iter().map(String::as_str).filter(|name| !used.contains(name)).collect();
+        let missing = used.iter().filter(|name| !header.iter().any(|own| own == *name)).map(|name| match near(name, &spare) {
+            Some(meant) => format!("'{name}' (the nearest is '{meant}')"),
+            None => format!("'{name}'"),
+        });
+        let missing: Vec<String> = missing.collect();
+        match missing.len() {
+            0 => Ok(spec),
+            _ => Err(Failure::in_file(path, format!("has no column {}, which the cohort was built on", missing.join(", ")))),
+        }
+    };
+    read_as(path, &for_new, progress)
+}
+
+/// From the names of the columns to the spec for them.
+type Resolve<'a> = &'a dyn Fn(&[String]) -> Result<Spec, Failure>;
+
+fn read_as(path: &Path, resolve: Resolve<'_>, progress: impl FnMut(u64)) -> Result<(Table, Spec), Failure> {
     match path.extension().and_then(|extension| extension.to_str()) {
-        Some("parquet") => refusing_panics(path, std::panic::AssertUnwindSafe(|| from_parquet(path, spec, progress))),
-        _ => from_csv(path, spec, progress),
+        Some("parquet") => {
+            refusing_panics(path, std::panic::AssertUnwindSafe(|| from_parquet(path, resolve, progress)))
+        }
+        _ => from_csv(path, resolve, progress),
     }
 }
 
@@ -139,7 +167,11 @@ impl Dated {
     }
 }
 
-fn from_csv(path: &Path, spec: &Spec, mut progress: impl FnMut(u64)) -> Result<(Table, Spec), Failure> {
+fn from_csv(
+    path: &Path,
+    resolve: Resolve<'_>,
+    mut progress: impl FnMut(u64),
+) -> Result<(Table, Spec), Failure> {
     let (content, compressed) = plain(path)?;
     let mut content = BufReader::with_capacity(BUFFER, content);
     let delimiter = delimiter(path, &mut content, compressed)?;
@@ -166,7 +198,7 @@ fn from_csv(path: &Path, spec: &Spec, mut progress: impl FnMut(u64)) -> Result<(
         return Err(Failure::in_file(path, "is empty; expected a header with the names of the columns"));
     }
     let header: Vec<String> = record.iter().map(whole).collect();
-    let spec = &spec.for_columns(&header);
+    let spec = &resolve(&header)?;
     let columns = Columns::find(path, &header, spec)?;
     let mut table = Table::new(&columns.names, columns.patient.is_some());
     let mut dated = Dated::default();
@@ -278,14 +310,18 @@ fn id(cell: &str) -> String {
     }
 }
 
-fn from_parquet(path: &Path, spec: &Spec, mut progress: impl FnMut(u64)) -> Result<(Table, Spec), Failure> {
+fn from_parquet(
+    path: &Path,
+    resolve: Resolve<'_>,
+    mut progress: impl FnMut(u64),
+) -> Result<(Table, Spec), Failure> {
     let refuse =
         |error: &dyn std::fmt::Display| Failure::in_file(path, format!("is no readable .parquet file: {error}"));
     let (file, size) = open_regular(path, "a .parquet file")?;
     let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| refuse(&error))?;
     let mut unpacked = Unpacking::of(path, size, builder.metadata())?;
     let header: Vec<String> = builder.schema().fields().iter().map(|field| field.name().clone()).collect();
-    let spec = &spec.for_columns(&header);
+    let spec = &resolve(&header)?;
     let columns = Columns::find(path, &header, spec)?;
     let wanted = columns.numbers.iter().copied().chain([columns.stay, columns.time]).chain(columns.patient);
     let mask = ProjectionMask::roots(builder.parquet_schema(), wanted);

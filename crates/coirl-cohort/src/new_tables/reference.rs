@@ -8,6 +8,7 @@ use crate::table::Table;
 use coirl::Result;
 use coirl::check::check_length;
 use coirl::model::Cmdp;
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 /// Bins of a column, with as many training values each as its repeated values allow.
@@ -198,12 +199,12 @@ impl Reference {
         train: &[RecordedStay],
         validation: &[RecordedStay],
     ) -> Result<Self> {
-        let columns = roles(spec)
-            .map(|(column, role)| {
-                let plausible = plausible(spec, column, role);
-                Ok(ColumnReference::of(column, role, plausible, cells(table, stays, column, role)?))
-            })
-            .collect::<Result<_>>()?;
+        let of_column = |&(column, role): &(&str, Role)| {
+            let plausible = plausible(spec, column, role);
+            Ok(ColumnReference::of(column, role, plausible, cells(table, stays, column, role)?))
+        };
+        let roles: Vec<(&str, Role)> = roles(spec).collect();
+        let columns = roles.par_iter().map(of_column).collect::<Result<_>>()?;
         let mut steps_of_states = vec![0; encoder.centroids.n_clusters()];
         for stay in train {
             let visited = &stay.trajectory.states[..stay.trajectory.actions.len()];
