@@ -76,7 +76,11 @@ fn the_test_stays_of_a_cohort_get_their_own_codes_and_scores_again() {
         assert!(folder.read(&format!("coded/{file}")) == folder.read(&format!("c/test/{file}")), "{file}");
     }
     assert_eq!((&applied["known"], &applied["outcome"]), (&Value::from(0), &Value::from(true)));
-    assert!(applied["drift"]["columns"].as_array().unwrap().iter().all(|own| own["shift"] == "none"), "{}", applied["drift"]);
+    assert!(
+        applied["drift"]["columns"].as_array().unwrap().iter().all(|own| own["shift"] == "none"),
+        "{}",
+        applied["drift"]
+    );
     // In any order of rows.
     let table = test_rows(&folder);
     let mut lines: Vec<&str> = table.lines().collect();
@@ -153,14 +157,18 @@ fn drift_says_which_columns_have_shifted_and_which_have_not() {
     assert!(fahrenheit["rows"]["distance"].as_f64() > same["rows"]["distance"].as_f64());
     let (_, own) = rows(&table);
     let sparse = own.iter().enumerate().fold(table.clone(), |table, _| table);
-    let emptied: Vec<String> = sparse.lines().enumerate().map(|(i, line)| {
-        let at = sparse.lines().next().unwrap().split(',').position(|name| name == "SOFA").unwrap();
-        let mut cells: Vec<&str> = line.split(',').collect();
-        if i > 0 && i % 2 == 0 {
-            cells[at] = "";
-        }
-        cells.join(",")
-    }).collect();
+    let emptied: Vec<String> = sparse
+        .lines()
+        .enumerate()
+        .map(|(i, line)| {
+            let at = sparse.lines().next().unwrap().split(',').position(|name| name == "SOFA").unwrap();
+            let mut cells: Vec<&str> = line.split(',').collect();
+            if i > 0 && i % 2 == 0 {
+                cells[at] = "";
+            }
+            cells.join(",")
+        })
+        .collect();
     folder.write("sparse.csv", emptied.join("\n"));
     let (size, missing) = shift(&drift("sparse.csv"), "SOFA");
     assert_eq!(size, "large");
@@ -171,14 +179,20 @@ fn drift_says_which_columns_have_shifted_and_which_have_not() {
 
 /// `A=1,B=2` for these columns of a row.
 fn typed(row: &BTreeMap<String, String>, columns: &[String]) -> String {
-    columns.iter().filter(|name| !row[*name].is_empty()).map(|name| format!("{name}={}", row[name])).collect::<Vec<_>>().join(",")
+    columns
+        .iter()
+        .filter(|name| !row[*name].is_empty())
+        .map(|name| format!("{name}={}", row[name]))
+        .collect::<Vec<_>>()
+        .join(",")
 }
 
 #[test]
 fn a_person_is_recognised_as_their_rows_were() {
     let folder = with_run();
     let cohort: Value = serde_json::from_slice(&folder.read("c/cohort.json")).unwrap();
-    let strings = |value: &Value| value.as_array().unwrap().iter().map(|x| x.as_str().unwrap().to_owned()).collect::<Vec<_>>();
+    let strings =
+        |value: &Value| value.as_array().unwrap().iter().map(|x| x.as_str().unwrap().to_owned()).collect::<Vec<_>>();
     let spec = &cohort["spec"];
     let (measurements, doses) = (strings(&spec["state"]["measurements"]), strings(&spec["action"]["doses"]));
     let fields = [strings(&spec["context"]["fields"]), strings(&spec["context"]["at_start"])].concat();
@@ -192,11 +206,24 @@ fn a_person_is_recognised_as_their_rows_were() {
         let before = typed(own[0], &[measurements.clone(), doses.clone()].concat());
         for (t, more) in [(0, String::new()), (1, format!("--before {before}"))] {
             let measured = typed(own[t], &measurements);
-            let said = json(folder.coirl(&format!("cohort apply run --measure {measured} --context {context} {more} --json -q")).success());
-            assert_eq!(said["state"].as_u64().unwrap().to_string(), coded[t]["state"], "stay {}, step {t}", stay["stay"]);
+            let said = json(
+                folder
+                    .coirl(&format!("cohort apply run --measure {measured} --context {context} {more} --json -q"))
+                    .success(),
+            );
+            assert_eq!(
+                said["state"].as_u64().unwrap().to_string(),
+                coded[t]["state"],
+                "stay {}, step {t}",
+                stay["stay"]
+            );
             assert!(said["measurements"].as_array().unwrap().iter().all(|own| own["given"] == true), "{said}");
             // As predicted for the context and state.
-            let predicted = json(folder.coirl(&format!("predict run --context {context} --states {} --json -q", coded[t]["state"])).success());
+            let predicted = json(
+                folder
+                    .coirl(&format!("predict run --context {context} --states {} --json -q", coded[t]["state"]))
+                    .success(),
+            );
             assert_eq!(said["agent"][0]["action"], predicted["states"][0]["action"]);
             assert_eq!(numbers(&said["context"]), numbers(&predicted["context"]));
         }
@@ -206,7 +233,11 @@ fn a_person_is_recognised_as_their_rows_were() {
 #[test]
 fn what_was_given_to_similar_patients_is_counted_in_training() {
     let folder = with_run();
-    let said = json(folder.coirl("cohort apply run --measure HR=110,MeanBP=60 --context age=23000 --smallest-cell 0 --json -q").success());
+    let said = json(
+        folder
+            .coirl("cohort apply run --measure HR=110,MeanBP=60 --context age=23000 --smallest-cell 0 --json -q")
+            .success(),
+    );
     let state = said["state"].as_u64().unwrap().to_string();
     let mut given: BTreeMap<u64, u64> = BTreeMap::new();
     let (_, steps) = rows(&read(&folder, "c/train/trajectories.csv"));
@@ -223,8 +254,11 @@ fn what_was_given_to_similar_patients_is_counted_in_training() {
     let listed = said["given"].as_array().unwrap().iter().filter(|own| own["steps"] != 0).count();
     assert_eq!(listed, given.len());
     // What was not given is filled in as in training, and said.
-    let filled: Vec<&Value> = said["measurements"].as_array().unwrap().iter().filter(|own| own["given"] == false).collect();
-    assert!(filled.len() > 30 && said["fields"].as_array().unwrap().iter().filter(|own| own["given"] == true).count() == 1);
+    let filled: Vec<&Value> =
+        said["measurements"].as_array().unwrap().iter().filter(|own| own["given"] == false).collect();
+    assert!(
+        filled.len() > 30 && said["fields"].as_array().unwrap().iter().filter(|own| own["given"] == true).count() == 1
+    );
     let shown = text(folder.coirl("cohort apply run --measure HR=110,MeanBP=60 --smallest-cell 1000 -q").success());
     for words in ["filled in", "as in training: SysBP", "too few to tell", "would do:", "not given, and filled in"] {
         assert!(shown.contains(words), "{words}: {shown}");
@@ -242,8 +276,9 @@ fn what_was_given_to_similar_patients_is_counted_in_training() {
 fn predict_warns_of_fields_that_nobody_had() {
     let folder = with_run();
     let ask = |age: &str, weight: &str, scale: &str, ventilated: &str| {
-        let context =
-            format!("gender=1,age={age},elixhauser=4,re_admission=0,Weight_kg={weight},GCS={scale},mechvent={ventilated}");
+        let context = format!(
+            "gender=1,age={age},elixhauser=4,re_admission=0,Weight_kg={weight},GCS={scale},mechvent={ventilated}"
+        );
         let run = folder.coirl(&format!("predict run --context {context} --json")).success();
         let output = run.get_output();
         (String::from_utf8(output.stderr.clone()).unwrap(), serde_json::from_slice::<Value>(&output.stdout).unwrap())
@@ -251,7 +286,9 @@ fn predict_warns_of_fields_that_nobody_had() {
     let (told, usual) = ask("23000", "80", "13", "1");
     assert!(!told.contains("warning") && usual.get("warnings").is_none(), "{told}");
     let (told, odd) = ask("70", "-5", "99", "7");
-    for words in ["age = 70 days is outside", "70 years would be 25570 days", "Weight_kg = -5 kg", "GCS = 99", "mechvent = 7"] {
+    for words in
+        ["age = 70 days is outside", "70 years would be 25570 days", "Weight_kg = -5 kg", "GCS = 99", "mechvent = 7"]
+    {
         assert!(told.contains(words), "{words}: {told}");
     }
     let warnings = odd["warnings"].as_array().unwrap();
@@ -259,7 +296,9 @@ fn predict_warns_of_fields_that_nobody_had() {
     assert_eq!((warnings[0]["column"].as_str(), warnings[0]["value"].as_f64()), (Some("age"), Some(70.0)));
     assert!(numbers(&warnings[0]["seen"])[0] > 6000.0 && odd["policy"].is_array());
     folder.coirl("fit c --method majority --out habits -q").success();
-    let run = folder.coirl("predict habits --context gender=1,age=70,elixhauser=4,re_admission=0,Weight_kg=80,GCS=13,mechvent=1 --json");
+    let run = folder.coirl(
+        "predict habits --context gender=1,age=70,elixhauser=4,re_admission=0,Weight_kg=80,GCS=13,mechvent=1 --json",
+    );
     let run = run.success();
     assert!(String::from_utf8(run.get_output().stderr.clone()).unwrap().contains("age = 70 days"));
     let said: Value = serde_json::from_slice(&run.get_output().stdout).unwrap();
@@ -269,8 +308,11 @@ fn predict_warns_of_fields_that_nobody_had() {
 /// All files of a cohort but the manifest, without the name of the table.
 fn files(folder: &Folder, cohort: &str, table: &str) -> BTreeMap<String, String> {
     let parts = ["train", "validation", "test"];
-    let of_parts = parts.iter().flat_map(|part| ["contexts.csv", "trajectories.csv", "stays.csv"].map(|file| format!("{part}/{file}")));
-    let others = ["cohort.json", "spec.toml", "model.safetensors", "flow.csv", "states.csv", "test/points.npy"].map(str::to_owned);
+    let of_parts = parts
+        .iter()
+        .flat_map(|part| ["contexts.csv", "trajectories.csv", "stays.csv"].map(|file| format!("{part}/{file}")));
+    let others = ["cohort.json", "spec.toml", "model.safetensors", "flow.csv", "states.csv", "test/points.npy"]
+        .map(str::to_owned);
     let read = |file: String| {
         let bytes = folder.read(&format!("{cohort}/{file}"));
         (file, String::from_utf8_lossy(&bytes).replace(table, "TABLE"))
@@ -311,13 +353,17 @@ fn a_column_of_the_patient_is_found_and_the_words_follow_it() {
     folder.coirl("cohort synthesize --stays 250 --seed 1 --out table.csv -q").success();
     let table = read(&folder, "table.csv");
     // Two stays of each patient.
-    let with_ids: Vec<String> = table.lines().enumerate().map(|(i, line)| match i {
-        0 => format!("{line},subject_id"),
-        _ => {
-            let stay: u64 = line.split(',').nth(1).unwrap().parse().unwrap();
-            format!("{line},{}", stay / 2)
-        }
-    }).collect();
+    let with_ids: Vec<String> = table
+        .lines()
+        .enumerate()
+        .map(|(i, line)| match i {
+            0 => format!("{line},subject_id"),
+            _ => {
+                let stay: u64 = line.split(',').nth(1).unwrap().parse().unwrap();
+                format!("{line},{}", stay / 2)
+            }
+        })
+        .collect();
     folder.write("people.csv", with_ids.join("\n"));
     folder.coirl("cohort build people.csv --states 20 --out people -q").success();
     let patients = |part: &str| -> Vec<String> {
@@ -372,7 +418,10 @@ fn states_of_a_column_go_all_the_way() {
          [state]\ncolumn = \"bin\"\nnumber = 25\n[action]\ncolumn = \"replace\"\nnumber = 2\n",
     );
     let built = json(folder.coirl("cohort build buses.toml --out c --json -q").success());
-    assert_eq!((&built["states"], &built["actions"], &built["features"]), (&Value::from(25), &Value::from(2), &Value::from(27)));
+    assert_eq!(
+        (&built["states"], &built["actions"], &built["features"]),
+        (&Value::from(25), &Value::from(2), &Value::from(27))
+    );
     assert!(read(&folder, "c/states.csv").starts_with("state,training_rows,bin\n0,"));
     folder.coirl("fit c --method adaptive --steps 20 --out run -q").success();
     folder.coirl(&format!("cohort score run {EXAM} -q")).success();

@@ -46,8 +46,8 @@ pub use lint::{Finding, Severity};
 pub use measurements::{Measurement, Measurements, Reading};
 pub use model::{Ends, SupportSummary};
 pub use new_tables::{
-    Applied, ColumnDrift, ColumnReference, Compared, Drift, Known, KnownField, Person, Recognised, Reference, Role, RowReference,
-    Shift, Unusual, apply,
+    Applied, ColumnDrift, ColumnReference, Compared, Drift, Known, KnownField, Person, Recognised, Reference, Role,
+    RowReference, Shift, Unusual, apply,
 };
 pub use recorded::{RecordedStay, TestStays, TrainStays, ValidationStays};
 pub use run_defaults::run_defaults;

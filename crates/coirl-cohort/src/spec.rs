@@ -481,20 +481,27 @@ impl Spec {
         let state = &self.state;
         let Some(column) = &state.column else {
             if state.measurements.is_empty() {
-                let reason = "is empty; expected the columns that make the state, or column, with the numbers of states";
+                let reason =
+                    "is empty; expected the columns that make the state, or column, with the numbers of states";
                 return refuse("state.measurements", reason.into());
             }
             return match state.number {
-                Some(_) => refuse("state.number", "goes with state.column; clusters says how many states to find".into()),
+                Some(_) => {
+                    refuse("state.number", "goes with state.column; clusters says how many states to find".into())
+                }
                 None => Ok(()),
             };
         };
         if !state.measurements.is_empty() {
-            let reason = format!("{column} gives the states, and measurements as well; expected one (measurements = [])");
+            let reason =
+                format!("{column} gives the states, and measurements as well; expected one (measurements = [])");
             return refuse("state", reason);
         }
         if state.clusters.is_some() {
-            return refuse("state.clusters", format!("no states are looked for: they are those in {column}; see state.number"));
+            return refuse(
+                "state.clusters",
+                format!("no states are looked for: they are those in {column}; see state.number"),
+            );
         }
         if self.action.previous {
             let reason = format!("goes with measurements; here states are the numbers in {column}");

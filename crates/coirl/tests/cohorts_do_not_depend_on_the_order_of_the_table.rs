@@ -7,8 +7,8 @@ use coirl::Result;
 use coirl::random::stream;
 use coirl_cohort::synthetic::Synthetic;
 use coirl_cohort::{Cohort, RecordedStay, SameStep, Selection, Spec, Table, build, select};
-use rand::{Rng, RngExt};
 use rand::seq::SliceRandom;
+use rand::{Rng, RngExt};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
@@ -126,10 +126,15 @@ fn stays_are_listed_in_the_natural_order_of_their_ids() -> Result<()> {
 fn which_of_two_rows_of_one_time_counts_does_not_depend_on_their_places() -> Result<()> {
     let mut spec = spec()?;
     let mut rows = rows(&spec, 120)?;
-    let again: Vec<Row> = rows.iter().step_by(7).cloned().map(|mut row| {
-        row.cells[12] += 3.0;
-        row
-    }).collect();
+    let again: Vec<Row> = rows
+        .iter()
+        .step_by(7)
+        .cloned()
+        .map(|mut row| {
+            row.cells[12] += 3.0;
+            row
+        })
+        .collect();
     rows.extend(again);
     for same_step in [SameStep::First, SameStep::Last] {
         spec.cohort.same_step = same_step;

@@ -196,7 +196,9 @@ fn foreseen(spec: &Spec, rows: &[Row]) -> Result<f64> {
 
 #[test]
 fn the_action_before_foresees_people_who_go_on_with_what_they_began() -> Result<()> {
-    for (action, n) in [("doses = [\"dose\"]\nlevels = 5", 5), ("column = \"dose\"\nnumber = 5", 5), ("column = \"dose\"", 12)] {
+    for (action, n) in
+        [("doses = [\"dose\"]\nlevels = 5", 5), ("column = \"dose\"\nnumber = 5", 5), ("column = \"dose\"", 12)]
+    {
         let rows = creatures_of_habit(n);
         let without = foreseen(&habit_spec(action)?, &rows)?;
         let with = foreseen(&habit_spec(&format!("{action}\nprevious = true"))?, &rows)?;
@@ -247,7 +249,9 @@ fn states_are_chosen_with_the_action_before_among_them() -> Result<()> {
     spec.state.measurements.push("y".into());
     let selection = Selection { clusters: vec![24], screening_clusters: 24, keep: 1, weights: vec![] };
     let likelihood = |spec: &Spec| -> Result<Vec<(Candidate, f64)>> {
-        let scores = select(&table(spec, &HABIT, &creatures_of_habit(5))?, spec, &selection, 3, |_, _| ControlFlow::Continue(()))?;
+        let scores = select(&table(spec, &HABIT, &creatures_of_habit(5))?, spec, &selection, 3, |_, _| {
+            ControlFlow::Continue(())
+        })?;
         Ok(scores.into_iter().map(|score| (score.candidate, score.negative_log_likelihood)).collect())
     };
     let with = likelihood(&spec)?;

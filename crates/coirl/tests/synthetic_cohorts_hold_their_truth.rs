@@ -505,11 +505,13 @@ fn policies_that_know_the_action_before_have_their_worth() {
     let test = truth.test_patients(patients.clone()).unwrap();
     let draws = Draws { per_state: 3, seed: 2 };
     // Whoever makes nothing of the action before gets what everybody gets.
-    let by_scale = |rows: &[Row]| -> Vec<usize> { rows.iter().map(|row| usize::from(row[at("GCS")] >= 12.0)).collect() };
+    let by_scale =
+        |rows: &[Row]| -> Vec<usize> { rows.iter().map(|row| usize::from(row[at("GCS")] >= 12.0)).collect() };
     let usual = test.assignment(draws, |rows| Ok(by_scale(rows))).unwrap();
     let after = test.assignment_after(draws, |rows, _| Ok(by_scale(rows))).unwrap();
     let policy = |_: usize| Ok(FittedPolicy::Actions(vec![ActionId(0), ActionId(6)]));
-    let (usual, knowing) = (test.carried_back(&usual, policy).unwrap(), test.carried_back_after(&after, policy).unwrap());
+    let (usual, knowing) =
+        (test.carried_back(&usual, policy).unwrap(), test.carried_back_after(&after, policy).unwrap());
     near(knowing.policy.value, usual.policy.value, 1e-8);
     near(knowing.policy.survival, usual.policy.survival, 1e-8);
     near(knowing.policy.unknown, usual.policy.unknown, 1e-8);
@@ -530,7 +532,8 @@ fn policies_that_know_the_action_before_have_their_worth() {
         // Backwards from a horizon beyond which nothing counts, so that the first action is that of an even step.
         for t in (0..400).rev() {
             let action = if t % 2 == 0 { 5 } else { 0 };
-            let of_state = |s: usize| reward.at(s, 25 * s + action) + 0.9 * mdp.kernel().expect(25 * s + action, &values);
+            let of_state =
+                |s: usize| reward.at(s, 25 * s + action) + 0.9 * mdp.kernel().expect(25 * s + action, &values);
             values = (0..simulator.n_states()).map(of_state).collect();
         }
         values[patient.start.index()]

@@ -117,8 +117,7 @@ impl<'a> Applying<'a> {
                 per_cent(own.implausible),
             ]
         };
-        let header =
-            ["", "shift", "mean", "here", "difference", "index", "outside", "missing", "implausible"];
+        let header = ["", "shift", "mean", "here", "difference", "index", "outside", "missing", "implausible"];
         let rows: Vec<Vec<String>> = all.iter().take(shifted + SHOWN).map(row).collect();
         let title = match (shifted, all.len().saturating_sub(rows.len())) {
             (0, rest) => format!("Columns against training: none has shifted ({} more are alike)", count(rest)),
@@ -165,7 +164,9 @@ impl<'a> Applying<'a> {
             told.insert(1, ("distance", distance));
         }
         told.push(match (rows.bad_ends, self.file.reference.train.bad_ends) {
-            (Some(here), Some(train)) => ("ends", format!("{} ended badly; {} in training", per_cent(here), per_cent(train))),
+            (Some(here), Some(train)) => {
+                ("ends", format!("{} ended badly; {} in training", per_cent(here), per_cent(train)))
+            }
             _ if self.with_outcome => ("ends", "not known".into()),
             _ => {
                 let column = self.file.spec.outcome.as_ref().map_or("", |outcome| outcome.column.as_str());
@@ -282,17 +283,28 @@ impl<'a> PersonAnswer<'a> {
         let n_states = self.file.encoder.centroids.n_clusters();
         text::title(out, &format!("State {} of 0 to {}", state.0, n_states - 1))?;
         let seen = match self.patients {
-            Some(patients) => format!("{} patients in {} steps of training", count(patients), count(self.steps as usize)),
+            Some(patients) => {
+                format!("{} patients in {} steps of training", count(patients), count(self.steps as usize))
+            }
             None => TOO_FEW.into(),
         };
         text::pair(out, "seen in", &seen)?;
         let usual = self.file.reference.train.distance;
         if usual > 0.0 {
-            text::pair(out, "distance", &format!("{} from its centre; training rows are {} from theirs", three_digits(*distance), three_digits(usual)))?;
+            text::pair(
+                out,
+                "distance",
+                &format!(
+                    "{} from its centre; training rows are {} from theirs",
+                    three_digits(*distance),
+                    three_digits(usual)
+                ),
+            )?;
         }
         let field = |own: &coirl_cohort::KnownField| format!("{}={}", own.column, three_digits(own.value));
         let (given, filled): (Vec<_>, Vec<_>) = fields.iter().partition(|own| own.given);
-        let list = |fields: Vec<&coirl_cohort::KnownField>| fields.into_iter().map(field).collect::<Vec<_>>().join(", ");
+        let list =
+            |fields: Vec<&coirl_cohort::KnownField>| fields.into_iter().map(field).collect::<Vec<_>>().join(", ");
         if !given.is_empty() {
             text::pair(out, "context", &list(given))?;
         }
@@ -319,7 +331,11 @@ impl<'a> PersonAnswer<'a> {
         writeln!(out)?;
         let best: Vec<String> =
             self.ranked.iter().take(3).map(|&action| action_in_words(&self.file.encoder, action)).collect();
-        text::pair(out, "the agent", &best.first().map_or("admits no action".into(), |first| format!("would do: {first}")))?;
+        text::pair(
+            out,
+            "the agent",
+            &best.first().map_or("admits no action".into(), |first| format!("would do: {first}")),
+        )?;
         if best.len() > 1 {
             text::pair(out, "", &format!("then rather: {}", best[1..].join("; ")))?;
         }

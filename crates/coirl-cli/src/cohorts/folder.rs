@@ -24,7 +24,8 @@ use coirl::demos::Trajectory;
 use coirl::model::{Cmdp, Context};
 use coirl_cohort::synthetic::Synthetic;
 use coirl_cohort::{
-    Cohort, Encoder, Ends, Finding, Flow, Measurement, RecordedStay, Reference, Spec, SupportSummary, TestStays, TrainStays, ValidationStays,
+    Cohort, Encoder, Ends, Finding, Flow, Measurement, RecordedStay, Reference, Spec, SupportSummary, TestStays,
+    TrainStays, ValidationStays,
 };
 use serde::{Deserialize, Serialize};
 use std::io::Write;

@@ -103,7 +103,8 @@ fn apply_to_table(args: &ApplyArgs, run: &CohortRun, path: &Path, global: &Globa
     let scores =
         args.exam.score_on(cohort, &model, &examined, (&applied.stays, truth.as_ref()), global.seed, global.quiet)?;
     let learned_from = (cohort.train(&model)?, cohort.validation(&model)?);
-    let applying = Applying::new(path, file, &spec, &applied, learned_from.0.stays().iter().chain(learned_from.1.stays()));
+    let applying =
+        Applying::new(path, file, &spec, &applied, learned_from.0.stays().iter().chain(learned_from.1.stays()));
     if let Some(folder) = &folder {
         let _ = std::fs::remove_file(folder.file(CODED));
         write_scored(folder, &model, &file.encoder, applied.stays.stays())?;

@@ -92,7 +92,7 @@ impl Answers for Report<'_> {
         let text = match predictions.pop() {
             Some(answer) if self.single => {
                 serde_json::to_string(&One { answer, library, warnings: warned(self.unusual) })
-            },
+            }
             last => {
                 predictions.extend(last);
                 serde_json::to_string(&Many { predictions, library })

@@ -51,8 +51,10 @@ impl CohortSections<'_> {
         };
         let (train, validation, test) = (cohort.train(model)?, cohort.validation(model)?, cohort.test(model)?);
         let [train, validation, test] = [train.stays(), validation.stays(), test.stays()].map(patients);
-        let mut told =
-            vec![(cohort.file.people(), format!("{train} to learn from, {validation} to choose by, {test} to score on"))];
+        let mut told = vec![(
+            cohort.file.people(),
+            format!("{train} to learn from, {validation} to choose by, {test} to score on"),
+        )];
         match self.scores.and_then(|scores| scores.runs.first()) {
             Some(scored) => told.push(("verdict", format!("The agent {}.", verdict(scored)))),
             None => told.push(("verdict", "There are no patients to score on.".into())),

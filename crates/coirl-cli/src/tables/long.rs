@@ -39,14 +39,18 @@ pub(crate) fn read_new(path: &Path, spec: &Spec, progress: impl FnMut(u64)) -> R
         let spec = spec.for_new_columns(header);
         let used = spec.columns();
         let spare: Vec<&str> = header.iter().map(String::as_str).filter(|name| !used.contains(name)).collect();
-        let missing = used.iter().filter(|name| !header.iter().any(|own| own == *name)).map(|name| match near(name, &spare) {
-            Some(meant) => format!("'{name}' (the nearest is '{meant}')"),
-            None => format!("'{name}'"),
-        });
+        let missing =
+            used.iter().filter(|name| !header.iter().any(|own| own == *name)).map(|name| match near(name, &spare) {
+                Some(meant) => format!("'{name}' (the nearest is '{meant}')"),
+                None => format!("'{name}'"),
+            });
         let missing: Vec<String> = missing.collect();
         match missing.len() {
             0 => Ok(spec),
-            _ => Err(Failure::in_file(path, format!("has no column {}, which the cohort was built on", missing.join(", ")))),
+            _ => Err(Failure::in_file(
+                path,
+                format!("has no column {}, which the cohort was built on", missing.join(", ")),
+            )),
         }
     };
     read_as(path, &for_new, progress)
@@ -167,11 +171,7 @@ impl Dated {
     }
 }
 
-fn from_csv(
-    path: &Path,
-    resolve: Resolve<'_>,
-    mut progress: impl FnMut(u64),
-) -> Result<(Table, Spec), Failure> {
+fn from_csv(path: &Path, resolve: Resolve<'_>, mut progress: impl FnMut(u64)) -> Result<(Table, Spec), Failure> {
     let (content, compressed) = plain(path)?;
     let mut content = BufReader::with_capacity(BUFFER, content);
     let delimiter = delimiter(path, &mut content, compressed)?;
@@ -310,11 +310,7 @@ fn id(cell: &str) -> String {
     }
 }
 
-fn from_parquet(
-    path: &Path,
-    resolve: Resolve<'_>,
-    mut progress: impl FnMut(u64),
-) -> Result<(Table, Spec), Failure> {
+fn from_parquet(path: &Path, resolve: Resolve<'_>, mut progress: impl FnMut(u64)) -> Result<(Table, Spec), Failure> {
     let refuse =
         |error: &dyn std::fmt::Display| Failure::in_file(path, format!("is no readable .parquet file: {error}"));
     let (file, size) = open_regular(path, "a .parquet file")?;

@@ -73,23 +73,20 @@ impl Person {
         let context = encoder.contexts.context(&own().map(value).collect::<Vec<_>>())?;
         let fields = own().map(|field| {
             let given = field.knows(value(field));
-            KnownField {
-                column: field.column.clone(),
-                value: if given { value(field) } else { field.fill },
-                given,
-            }
+            KnownField { column: field.column.clone(), value: if given { value(field) } else { field.fill }, given }
         });
         let point = self.point(encoder)?;
         let states = encoder.states(point.clone())?;
         let state = states.first().copied().ok_or_else(|| Error::shape("rows", "1", 0))?;
         let centroid = encoder.centroids.rows().nth(state.index()).unwrap_or_default();
         let squared = point.iter().zip(centroid).map(|(x, c)| (f64::from(*x) - c).powi(2));
-        let known = encoder.measurements.iter().zip(point.iter().zip(centroid)).map(|(measurement, (x, typical))| Known {
-            name: measurement.name(),
-            value: measurement.in_unit(f64::from(*x)),
-            given: self.gives(measurement),
-            typical: measurement.in_unit(*typical),
-        });
+        let known =
+            encoder.measurements.iter().zip(point.iter().zip(centroid)).map(|(measurement, (x, typical))| Known {
+                name: measurement.name(),
+                value: measurement.in_unit(f64::from(*x)),
+                given: self.gives(measurement),
+                typical: measurement.in_unit(*typical),
+            });
         let each = |values: &BTreeMap<String, f64>, role: Role| {
             reference.unusual(spec, role, values.iter().map(|(name, x)| (name.as_str(), *x)))
         };
@@ -119,10 +116,13 @@ impl Person {
         let mut before: Vec<&str> = all().map(|own| own.column.as_str()).collect();
         before.sort_unstable();
         before.dedup();
-        for (place, given, names) in
-            [("context", Some(&self.fields), &fields), ("measure", Some(&self.measured), &now), ("before", self.before.as_ref(), &before)]
-        {
-            let Some(unknown) = given.and_then(|given| given.keys().find(|name| !names.contains(&name.as_str()))) else {
+        for (place, given, names) in [
+            ("context", Some(&self.fields), &fields),
+            ("measure", Some(&self.measured), &now),
+            ("before", self.before.as_ref(), &before),
+        ] {
+            let Some(unknown) = given.and_then(|given| given.keys().find(|name| !names.contains(&name.as_str())))
+            else {
                 continue;
             };
             let late = place == "measure" && before.contains(&unknown.as_str());

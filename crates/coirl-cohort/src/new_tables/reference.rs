@@ -65,8 +65,9 @@ impl ColumnReference {
         let n = values.len().max(1) as f64;
         let mean = values.iter().sum::<f64>() / n;
         let variance = values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n;
-        let mut edges: Vec<f64> =
-            (1..BINS).filter_map(|i| values.get((i * values.len()).div_ceil(BINS).saturating_sub(1)).copied()).collect();
+        let mut edges: Vec<f64> = (1..BINS)
+            .filter_map(|i| values.get((i * values.len()).div_ceil(BINS).saturating_sub(1)).copied())
+            .collect();
         edges.dedup();
         // The largest value ends the last bin.
         edges.retain(|edge| Some(edge) != values.last());
@@ -139,9 +140,9 @@ impl Unusual {
         let unit = unit.as_ref().map_or(String::new(), |unit| format!(" {unit}"));
         let [lo, hi] = [lo, hi].map(|x| rounded(*x));
         let counts = if *plausible { "" } else { "; it is not plausible, and counts as not recorded" };
-        let meant = meant.as_ref().map_or(String::new(), |(other, x)| {
-            format!("; {value} {other} would be {}{unit}", rounded(*x))
-        });
+        let meant = meant
+            .as_ref()
+            .map_or(String::new(), |(other, x)| format!("; {value} {other} would be {}{unit}", rounded(*x)));
         format!("{column} = {value}{unit} is outside what was learned from, {lo} to {hi}{unit}{counts}{meant}")
     }
 }
