@@ -24,6 +24,7 @@ Workflow:
   coirl cohort build table.csv --out cohort    from a table of patients
   coirl fit cohort --out run                   to a model and a mapping
   coirl cohort score run                       on patients not learned from
+  coirl cohort apply run other.csv             and on another table
   coirl info coirl-fit/fitted.safetensors      what was learned
   coirl explain coirl-fit                      what of it is certain, and why
   coirl predict coirl-fit --context 0.2,0.3,0.5  how to act in a new context

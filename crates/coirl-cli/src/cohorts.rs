@@ -1,5 +1,6 @@
 //! Cohorts, from what was typed to what is written.
 
+mod applying;
 mod fitted_on;
 mod folder;
 mod input;
@@ -11,8 +12,9 @@ mod truth_file;
 mod units;
 mod verdicts;
 
+pub(crate) use applying::{Applying, PersonAnswer};
 pub(crate) use fitted_on::CohortRun;
-pub(crate) use folder::{CohortFile, CohortFolder};
+pub(crate) use folder::{CohortFile, CohortFolder, FLOW, write_coded, write_flow};
 pub(crate) use input::InputArgs;
 pub(crate) use limits::{by_part, too_many_parameters};
 pub(crate) use picture::selection_picture;

@@ -3,9 +3,11 @@
 use crate::cohorts::CohortFolder;
 use crate::failure::Failure;
 use crate::fitting::{Run, contexts_of};
-use crate::tables::{Table, named_positions};
+use crate::tables::{Table, named_positions, same_name};
 use coirl::methods::Fitted;
 use coirl::model::{Cmdp, Context};
+use coirl_cohort::{Role, Unusual};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::str::FromStr;
 
@@ -38,6 +40,33 @@ impl FromStr for ContextText {
 }
 
 impl ContextText {
+    /// The numbers by name; the reason why not, where they were typed alone or one of them twice.
+    pub(crate) fn by_name(&self) -> Result<BTreeMap<String, f64>, String> {
+        if self.names.is_empty() {
+            return Err("expected names, as in HR=110,MeanBP=60".into());
+        }
+        let mut named = BTreeMap::new();
+        for (name, value) in self.names.iter().zip(&self.values) {
+            if named.insert(name.clone(), *value).is_some() {
+                return Err(format!("'{name}' is given twice"));
+            }
+        }
+        Ok(named)
+    }
+
+    /// Fields that are outside all those that a run has learned from, in words: nothing where they are no fields of a cohort's table.
+    pub(crate) fn unusual_for(&self, run: &Run) -> Result<Vec<Unusual>, Failure> {
+        let (Some(cohort), false) = (run.cohort(), self.names.is_empty()) else { return Ok(Vec::new()) };
+        let file = CohortFolder::open(cohort)?.file;
+        // Names may be typed in another way than the table writes them.
+        let fields = file.encoder.contexts.fields.iter();
+        let given = fields.filter_map(|field| {
+            let at = self.names.iter().position(|name| same_name(name, &field.column))?;
+            Some((field.column.as_str(), self.values[at]))
+        });
+        Ok(file.reference.unusual(&file.spec, Role::Field, given))
+    }
+
     /// The context for what a run has learned. Fields of a cohort that are typed by name are in the units of its table.
     pub(crate) fn resolve_for(&self, run: &Run, model: &Cmdp) -> Result<Context, Failure> {
         match run.cohort() {

@@ -32,6 +32,15 @@ pub(crate) fn short(x: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
+/// As many digits as a clinician reads off an instrument.
+pub(crate) fn three_digits(x: f64) -> String {
+    if x == 0.0 || !x.is_finite() {
+        return short(x);
+    }
+    let scale = 10f64.powi(2 - x.abs().log10().floor() as i32);
+    short((x * scale).round() / scale)
+}
+
 /// A bound: only its order of magnitude matters.
 pub(crate) fn bound(x: f64) -> String {
     if x == 0.0 { "0".into() } else { format!("{x:.1e}") }

@@ -11,6 +11,7 @@ pub(crate) use report::{Answer, Report};
 use crate::failure::Failure;
 use crate::numbers::short;
 use coirl::model::Context;
+use coirl_cohort::Unusual;
 use std::io::Write;
 
 /// Answers in every form they are asked for.
@@ -30,4 +31,16 @@ fn named(context: &Context, names: &[String]) -> String {
         None => short(*x),
     };
     context.values().iter().enumerate().map(number).collect::<Vec<_>>().join(", ")
+}
+
+/// A field outside all those that were learned from, for programs.
+#[derive(serde::Serialize)]
+struct Warned<'a> {
+    message: String,
+    #[serde(flatten)]
+    field: &'a Unusual,
+}
+
+fn warned(unusual: &[Unusual]) -> Vec<Warned<'_>> {
+    unusual.iter().map(|field| Warned { message: field.message(), field }).collect()
 }

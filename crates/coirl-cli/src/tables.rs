@@ -143,7 +143,7 @@ fn listed(names: &[&str]) -> String {
 }
 
 /// Names with spaces are a nuisance to type: dashes and underscores stand for them.
-fn same_name(a: &str, b: &str) -> bool {
+pub(crate) fn same_name(a: &str, b: &str) -> bool {
     let plain = |name: &str| name.trim().to_lowercase().replace([' ', '_'], "-");
     plain(a) == plain(b)
 }

@@ -6,13 +6,14 @@ use super::encoder::{Actions, Encoder, MOST_ACTIONS};
 use super::lint::{self, Finding};
 use super::measurements::Measurements;
 use super::model::{Ends, SupportSummary, model};
+use super::new_tables::Reference;
 use super::provenance::{ColumnProvenance, provenance};
 use super::recorded::{RecordedStay, TestStays, TrainStays, ValidationStays};
 use super::spec::Spec;
 use super::split::{Parts, split};
 use super::stays::{Flow, Stay, assemble};
 use super::table::Table;
-use coirl::clustering::{KMeans, Points, Progress};
+use coirl::clustering::{Centroids, KMeans, Points, Progress};
 use coirl::demos::Trajectory;
 use coirl::model::{ActionId, Cmdp, StateId};
 use coirl::{Error, Result};
@@ -38,6 +39,10 @@ pub struct Cohort {
     pub support: SupportSummary,
     /// Mean squared distance of training rows from the centroid of their state.
     pub inertia: f64,
+    /// Mean squared distance of training rows from their mean.
+    pub variance: f64,
+    /// What training stays look like, for people who come later.
+    pub reference: Reference,
     /// What somebody should look at.
     pub findings: Vec<Finding>,
     /// Where every variable comes from.
@@ -68,20 +73,27 @@ pub fn build(
 ) -> Result<Cohort> {
     let prepared = Prepared::new(table, spec, seed)?;
     let Prepared { parts, flow, measurements, actions, contexts, train_points, filled } = prepared;
-    let n_rows = train_points.len() / measurements.len();
-    let clusters = spec.state.clusters.unwrap_or_else(|| MOST_STATES.min(n_rows / ROWS_PER_STATE).max(1));
-    let points = Points::new(train_points, measurements.len())?;
-    let settings = KMeans { clusters, restarts: spec.state.restarts, seed, ..KMeans::default() };
-    let clustering = settings.fit_with(&points, &mut |step| progress(Stage::States(step)))?;
-    drop(points);
-    let inertia = clustering.inertia / n_rows as f64;
-    let encoder = Encoder { measurements, centroids: clustering.centroids, actions, contexts };
+    let variance = variance(&train_points, measurements.len());
+    let (centroids, inertia) = match measurements.of_numbered_states() {
+        Some(points) => (Centroids::new(points, 1)?, 0.0),
+        None => {
+            let n_rows = train_points.len() / measurements.len();
+            let clusters = spec.state.clusters.unwrap_or_else(|| MOST_STATES.min(n_rows / ROWS_PER_STATE).max(1));
+            let points = Points::new(train_points, measurements.len())?;
+            let settings = KMeans { clusters, restarts: spec.state.restarts, seed, ..KMeans::default() };
+            let clustering = settings.fit_with(&points, &mut |step| progress(Stage::States(step)))?;
+            (clustering.centroids, clustering.inertia / n_rows as f64)
+        }
+    };
+    let encoder = Encoder { measurements, centroids, actions, contexts };
     if progress(Stage::Model).is_break() {
         return Err(Error::Interrupted { done: 1, total: 2 });
     }
-    let recorded = |stays: &[Stay]| recorded(table, spec, &encoder, stays);
+    let ends = Ends::of_spec(encoder.centroids.n_clusters(), spec);
+    let recorded = |stays: &[Stay]| recorded(table, spec, &encoder, Some(ends), stays);
     let (train, validation, test) = (recorded(&parts.train)?, recorded(&parts.validation)?, recorded(&parts.test)?);
     let (model, support) = model(spec, &encoder, &train, seed)?;
+    let reference = Reference::fit(table, spec, &encoder, &model, &parts.train, &train, &validation)?;
     let mut findings = lint::table(table, spec, &parts)?;
     findings.extend(lint::actions(&encoder.actions, table, &parts.train)?);
     findings.extend(lint::model(spec, &encoder, &support, filled));
@@ -94,6 +106,8 @@ pub fn build(
         model,
         support,
         inertia,
+        variance,
+        reference,
         findings,
         columns,
         train: TrainStays::new(train),
@@ -106,7 +120,7 @@ pub fn build(
 pub fn lint(table: &Table, spec: &Spec, seed: u64) -> Result<Vec<Finding>> {
     spec.check()?;
     let (stays, _) = assemble(table, spec)?;
-    let parts = split(stays, spec.split, seed)?;
+    let parts = split(stays, table, spec.outcome.as_ref(), spec.split, seed)?;
     let mut findings = lint::table(table, spec, &parts)?;
     findings.extend(lint::actions(&actions(table, spec, &parts.train)?, table, &parts.train)?);
     Ok(findings)
@@ -129,14 +143,25 @@ impl Prepared {
     pub(super) fn new(table: &Table, spec: &Spec, seed: u64) -> Result<Self> {
         spec.check()?;
         let (stays, flow) = assemble(table, spec)?;
-        let parts = split(stays, spec.split, seed)?;
-        let measurements = Measurements::fit(table, spec, &parts.train)?;
+        let parts = split(stays, table, spec.outcome.as_ref(), spec.split, seed)?;
         let actions = actions(table, spec, &parts.train)?;
+        let measurements = Measurements::fit(table, spec, &actions, &parts.train)?;
         let contexts = ContextScaling::fit(table, spec, &parts.train)?;
         let (train_points, filled) = Encoder::points(&measurements, table, &parts.train)?;
         let filled = filled as f64 / train_points.len().max(1) as f64;
         Ok(Self { parts, flow, measurements, actions, contexts, train_points, filled })
     }
+}
+
+/// Mean squared distance of points from their mean.
+fn variance(points: &[f32], width: usize) -> f64 {
+    let n = (points.len() / width).max(1) as f64;
+    let of_column = |j: usize| {
+        let own = || points.iter().skip(j).step_by(width).map(|&x| f64::from(x));
+        let mean = own().sum::<f64>() / n;
+        own().map(|x| (x - mean).powi(2)).sum::<f64>() / n
+    };
+    (0..width).map(of_column).sum()
 }
 
 /// What an action is, from training rows.
@@ -165,9 +190,14 @@ fn actions(table: &Table, spec: &Spec, train: &[Stay]) -> Result<Actions> {
     actions.check().map(|()| actions)
 }
 
-/// The stays in the numbers of the model.
-fn recorded(table: &Table, spec: &Spec, encoder: &Encoder, stays: &[Stay]) -> Result<Vec<RecordedStay>> {
-    let ends = Ends::of_spec(encoder.centroids.n_clusters(), spec);
+/// The stays in the numbers of the model. Without `ends` nobody knows where the last step of a stay leads, and its states end there.
+pub(crate) fn recorded(
+    table: &Table,
+    spec: &Spec,
+    encoder: &Encoder,
+    ends: Option<Ends>,
+    stays: &[Stay],
+) -> Result<Vec<RecordedStay>> {
     let (points, _) = Encoder::points(&encoder.measurements, table, stays)?;
     let width = encoder.measurements.len();
     let states: Vec<StateId> = encoder.states(points.clone())?;
@@ -189,7 +219,7 @@ fn recorded(table: &Table, spec: &Spec, encoder: &Encoder, stays: &[Stay]) -> Re
         if stay.cut {
             taken.truncate(n - 1)
         } else {
-            visited.push(ends.of(bad_end))
+            visited.extend(ends.map(|ends| ends.of(bad_end)));
         }
         let fields = encoder.contexts.fields_of(table, stay)?;
         all.push(RecordedStay {

@@ -129,7 +129,7 @@ pub struct Encoder {
 impl Encoder {
     /// The state of a row on its own, by the names of its columns; NaN where nothing was measured.
     pub fn state(&self, value: impl Fn(&str) -> f64) -> Result<StateId> {
-        let (state, _) = self.centroids.nearest(&self.measurements.point(value))?;
+        let (state, _) = self.centroids.nearest(&self.measurements.point(value, None))?;
         Ok(StateId(state as u32))
     }
 
@@ -145,6 +145,9 @@ impl Encoder {
     /// Refuses what a file may hold and no fit gives.
     pub fn check(&self) -> Result<()> {
         check_length("measurements", self.centroids.width(), self.measurements.len())?;
+        if let Some(number) = self.measurements.numbered_states() {
+            check_length("numbered states", number, self.centroids.n_clusters())?;
+        }
         self.actions.check()
     }
 

@@ -29,6 +29,8 @@ use std::collections::{BTreeMap, HashMap};
 /// Columns of the doses that a synthetic table knows.
 const FLUIDS: &str = "input_4hourly";
 const VASOPRESSOR: &str = "max_dose_vaso";
+/// Rows that are drawn for a state of the simulator after each of its actions.
+const AFTER: Draws = Draws { per_state: 16, seed: 0 };
 /// The action of doing nothing.
 const NO_TREATMENT: u32 = 0;
 
@@ -354,7 +356,7 @@ impl<'a> Exam<'a> {
     }
 
     /// What the agents' policies are worth in the simulator that wrote the table, carried back through the fitted states. Nothing for
-    /// action sets that leave a treatment of the simulator open.
+    /// action sets that leave a treatment of the simulator open, and for states that the simulator does not write.
     pub fn true_values(
         &self,
         agents: &[&Agent],
@@ -362,6 +364,9 @@ impl<'a> Exam<'a> {
         settings: &ExamSettings,
     ) -> Result<Option<Vec<CarriedBack>>> {
         let Some(actions) = simulator_actions(&self.encoder.actions) else { return Ok(None) };
+        if self.encoder.measurements.numbered_states().is_some() {
+            return Ok(None);
+        }
         let drawn = draw(self.test.stays().len(), settings.true_patients, settings.resampling.seed);
         let stays: Vec<&RecordedStay> = drawn.into_iter().map(|i| &self.test.stays()[i]).collect();
         let id = |stay: &&RecordedStay| {
@@ -374,22 +379,33 @@ impl<'a> Exam<'a> {
         let ids = stays.iter().map(id).collect::<Result<Vec<_>>>()?;
         let truth = Truth::of(synthetic)?;
         let patients = truth.test_patients(synthetic.patients(&ids)?)?;
-        let assignment = patients.assignment(Draws::default(), |rows| self.states_of(rows))?;
         let contexts: Vec<Context> = stays.iter().map(|stay| stay.context.clone()).collect();
+        let policies = |agent: &Agent| policies(self.model, agent, &contexts);
+        if self.encoder.measurements.know_the_action_before() {
+            let assignment = patients.assignment_after(AFTER, |rows, given| self.states_of(rows, given))?;
+            let carried = |agent: &&Agent| {
+                let policies = policies(agent)?;
+                patients.carried_back_after(&assignment, |i| self.in_simulator(&policies[i], &actions))
+            };
+            return agents.iter().map(carried).collect::<Result<_>>().map(Some);
+        }
+        let assignment = patients.assignment(Draws::default(), |rows| self.states_of(rows, None))?;
         let carried = |agent: &&Agent| {
-            let policies = policies(self.model, *agent, &contexts)?;
+            let policies = policies(agent)?;
             patients.carried_back(&assignment, |i| self.in_simulator(&policies[i], &actions))
         };
         agents.iter().map(carried).collect::<Result<_>>().map(Some)
     }
 
-    /// The fitted states of emitted rows.
-    fn states_of(&self, rows: &[Row]) -> Result<Vec<usize>> {
+    /// The fitted states of emitted rows; `given` has the doses of the step before.
+    fn states_of(&self, rows: &[Row], given: Option<&Row>) -> Result<Vec<usize>> {
         let columns = Synthetic::columns();
         let at: HashMap<&str, usize> = columns.iter().enumerate().map(|(i, name)| (*name, i)).collect();
         let value = |row: &Row, name: &str| at.get(name).map_or(f64::NAN, |&i| row[i]);
-        let points: Vec<f32> =
-            rows.iter().flat_map(|row| self.encoder.measurements.point(|name| value(row, name))).collect();
+        let before = given.map(|given| move |name: &str| value(given, name));
+        let before = before.as_ref().map(|before| before as &dyn Fn(&str) -> f64);
+        let point = |row: &Row| self.encoder.measurements.point(|name| value(row, name), before);
+        let points: Vec<f32> = rows.iter().flat_map(point).collect();
         let states = self.encoder.centroids.assign(&Points::new(points, self.encoder.measurements.len())?)?;
         Ok(states.into_iter().map(|state| state as usize).collect())
     }

@@ -9,7 +9,7 @@
 //!          flow                      └→ fields ─→ contexts ──────────────────────────┘
 //! ```
 //!
-//! Everything below the split is fitted on training stays only. What should be looked at comes as [`Finding`]s; [`select`] helps to choose the
+//! Everything below the split is fitted on training stays only; [`apply`] codes a new table with it, and a [`Person`] is recognised by it. What should be looked at comes as [`Finding`]s; [`select`] helps to choose the
 //! number of states and the measurements.
 
 pub mod agreement;
@@ -21,6 +21,8 @@ mod exam;
 mod lint;
 mod measurements;
 mod model;
+mod natural_order;
+mod new_tables;
 mod observations;
 pub mod off_policy;
 mod parts;
@@ -46,11 +48,15 @@ pub use doses::DoseLevels;
 pub use encoder::{Actions, Encoder};
 pub use exam::{AgentAgreement, Exam, ExamSettings, Examined, OffPolicy};
 pub use lint::{Finding, Severity};
-pub use measurements::{Measurement, Measurements};
+pub use measurements::{Measurement, Measurements, Reading};
 pub use model::{Ends, SupportSummary};
+pub use new_tables::{
+    Applied, ColumnDrift, ColumnReference, Compared, Drift, Known, KnownField, Person, Recognised, Reference, Role,
+    RowReference, Shift, Unusual, apply,
+};
 pub use observations::Observations;
 pub use parts::{PartSummary, admitted_share};
-pub use provenance::{ColumnProvenance, Role};
+pub use provenance::{ColumnProvenance, Purpose};
 pub use recorded::{RecordedStay, TestStays, TrainStays, ValidationStays};
 pub use run_defaults::run_defaults;
 pub use select::{Candidate, CandidateScore, Likelihood, Selected, Selection, Stage as SelectionStage, select};

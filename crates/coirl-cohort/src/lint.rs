@@ -5,6 +5,7 @@ mod leaks;
 mod missing;
 mod outcome;
 mod quantities;
+mod same_time;
 mod separation;
 mod units;
 mod values;
@@ -96,6 +97,7 @@ pub(super) fn table(table: &Table, spec: &Spec, parts: &Parts) -> Result<Vec<Fin
     copies::copies(table, spec, parts, &mut findings)?;
     people_mixed_up(table, spec, parts, &mut findings)?;
     rows_in_several_places(table, &mut findings);
+    same_time::same_time(table, spec, &mut findings);
     patients_in_two_parts(table, spec, parts, &mut findings)?;
     constant_and_unmeasured(table, spec, &parts.train, &mut findings)?;
     standardised_before(table, spec, parts, &mut findings)?;

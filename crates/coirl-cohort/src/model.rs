@@ -13,6 +13,7 @@
 //! this pool in turn. All counts are of training stays.
 
 use super::encoder::Encoder;
+use super::measurements::Measurement;
 use super::recorded::RecordedStay;
 use super::spec::{RewardFeatures, Spec, Unsupported};
 use coirl::Result;
@@ -38,6 +39,11 @@ impl Ends {
     pub fn of_spec(n_clusters: usize, spec: &Spec) -> Self {
         let with_unknown = spec.dynamics.unsupported == Unsupported::Unknown;
         Self { n_clusters, with_outcome: spec.outcome.is_some(), with_unknown }
+    }
+
+    /// Whether bad and good ends are told apart.
+    pub fn with_outcome(self) -> bool {
+        self.with_outcome
     }
 
     /// Where a stay ends.
@@ -240,7 +246,7 @@ fn features(spec: &Spec, encoder: &Encoder, pairs: &Pairs, ends: Ends) -> Result
             if let Some(unknown) = ends.unknown() {
                 values[unknown.index() * n_features..].fill(-1.0);
             }
-            let names = encoder.measurements.iter().map(|measurement| measurement.column.clone());
+            let names = encoder.measurements.iter().map(Measurement::name);
             let names = names.chain(spec.outcome.is_some().then(|| "outcome".to_owned())).collect();
             Ok((Features::per_state(ends.n_states(), n_features, values)?, names))
         }

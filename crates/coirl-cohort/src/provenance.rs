@@ -11,7 +11,7 @@ use serde::Serialize;
 /// What a column is used as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Role {
+pub enum Purpose {
     /// Makes the state.
     Measurement,
     /// Makes the context, and stays the same.
@@ -31,8 +31,8 @@ pub enum Role {
 pub struct ColumnProvenance {
     /// The column of the table.
     pub column: String,
-    /// What it is used as. A column of two roles is listed twice.
-    pub role: Role,
+    /// What it is for. A column with two purposes is listed twice.
+    pub purpose: Purpose,
     /// Its unit, where the spec says one.
     pub unit: Option<String>,
     /// Steps by which it is late.
@@ -61,8 +61,8 @@ pub(super) fn provenance(
     train: &[Stay],
 ) -> Result<Vec<ColumnProvenance>> {
     let mut all = Vec::new();
-    for measurement in encoder.measurements.iter() {
-        let mut own = of_column(table, spec, train, &measurement.column, Role::Measurement)?;
+    for measurement in encoder.measurements.iter().filter(|own| own.is_measured()) {
+        let mut own = of_column(table, spec, train, &measurement.column, Purpose::Measurement)?;
         own.lag = measurement.lag;
         own.transform = Some(measurement.transform);
         own.impute = Some(measurement.impute);
@@ -70,34 +70,34 @@ pub(super) fn provenance(
         all.push(own);
     }
     for field in &encoder.contexts.fields {
-        let role = if spec.context.fields.contains(&field.column) { Role::Field } else { Role::AtStart };
-        let mut own = of_column(table, spec, train, &field.column, role)?;
+        let purpose = if spec.context.fields.contains(&field.column) { Purpose::Field } else { Purpose::AtStart };
+        let mut own = of_column(table, spec, train, &field.column, purpose)?;
         own.fill = Some(field.fill);
         all.push(own);
     }
     for dose in &spec.action.doses {
-        let mut own = of_column(table, spec, train, dose, Role::Dose)?;
+        let mut own = of_column(table, spec, train, dose, Purpose::Dose)?;
         own.fill = Some(0.0);
         all.push(own);
     }
-    for (name, role) in spec
+    for (name, purpose) in spec
         .action
         .column
         .iter()
-        .map(|name| (name, Role::Action))
-        .chain(spec.outcome.iter().map(|outcome| (&outcome.column, Role::Outcome)))
+        .map(|name| (name, Purpose::Action))
+        .chain(spec.outcome.iter().map(|outcome| (&outcome.column, Purpose::Outcome)))
     {
-        all.push(of_column(table, spec, train, name, role)?);
+        all.push(of_column(table, spec, train, name, purpose)?);
     }
     Ok(all)
 }
 
-fn of_column(table: &Table, spec: &Spec, train: &[Stay], name: &str, role: Role) -> Result<ColumnProvenance> {
+fn of_column(table: &Table, spec: &Spec, train: &[Stay], name: &str, purpose: Purpose) -> Result<ColumnProvenance> {
     let column = table.column(name)?;
     // Of a field the first row counts, of an outcome the last.
-    let rows: Vec<u32> = match role {
-        Role::Field | Role::AtStart => train.iter().filter_map(|stay| stay.rows.first().copied()).collect(),
-        Role::Outcome => train.iter().filter_map(|stay| stay.rows.last().copied()).collect(),
+    let rows: Vec<u32> = match purpose {
+        Purpose::Field | Purpose::AtStart => train.iter().filter_map(|stay| stay.rows.first().copied()).collect(),
+        Purpose::Outcome => train.iter().filter_map(|stay| stay.rows.last().copied()).collect(),
         _ => train.iter().flat_map(|stay| stay.rows.iter().copied()).collect(),
     };
     let plausible = spec
@@ -105,7 +105,7 @@ fn of_column(table: &Table, spec: &Spec, train: &[Stay], name: &str, role: Role)
         .plausible
         .get(name)
         .copied()
-        .filter(|_| matches!(role, Role::Measurement | Role::Field | Role::AtStart));
+        .filter(|_| matches!(purpose, Purpose::Measurement | Purpose::Field | Purpose::AtStart));
     let measured: Vec<f64> = rows.iter().map(|&row| f64::from(column[row as usize])).filter(|x| !x.is_nan()).collect();
     let believed = |x: &f64| plausible.is_none_or(|[lo, hi]| (lo..=hi).contains(x));
     let mut seen: Vec<f64> = measured.iter().copied().filter(believed).collect();
@@ -113,7 +113,7 @@ fn of_column(table: &Table, spec: &Spec, train: &[Stay], name: &str, role: Role)
     let share = |n: usize| n as f64 / rows.len().max(1) as f64;
     Ok(ColumnProvenance {
         column: name.into(),
-        role,
+        purpose,
         unit: spec.units.get(name).cloned(),
         lag: 0,
         transform: None,

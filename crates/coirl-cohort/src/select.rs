@@ -24,7 +24,7 @@ use coirl::random::stream;
 use coirl::{Error, Result};
 use rand::seq::SliceRandom;
 use serde::Serialize;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 /// β: observations' worth of the share that an action has in all states.
@@ -139,6 +139,10 @@ pub fn select(
     mut watch: impl FnMut(&CandidateScore, usize) -> ControlFlow<()>,
 ) -> Result<Selected> {
     check(selection)?;
+    if let Some(column) = &spec.state.column {
+        let reason = format!("states are the numbers in {column}; there is nothing to select");
+        return Err(Error::Spec { place: "state.column".into(), reason });
+    }
     let trial = Trial::new(table, spec, seed)?;
     let all: Vec<String> = spec.state.measurements.clone();
     let keep = selection.keep.min(all.len());
@@ -249,6 +253,8 @@ struct Path {
 /// What all candidates share: points of every measurement with weight one, and actions.
 struct Trial {
     names: Vec<String>,
+    /// Coordinates of a point, those of the action before included.
+    width: usize,
     train_points: Vec<f32>,
     validation_points: Vec<f32>,
     train: Vec<Path>,
@@ -273,6 +279,7 @@ impl Trial {
         let paths = |stays: &[Stay]| paths(table, &prepared.actions, stays);
         Ok(Self {
             names: spec.state.measurements.clone(),
+            width: prepared.measurements.len(),
             validation_points: Encoder::points(&prepared.measurements, table, &prepared.parts.validation)?.0,
             train: paths(&prepared.parts.train)?,
             validation: paths(&prepared.parts.validation)?,
@@ -282,18 +289,20 @@ impl Trial {
         })
     }
 
-    /// The columns of these measurements, weighted.
+    /// The columns of these measurements, weighted, and those of the action before, as far apart among them as among all measurements.
     fn subset(&self, points: &[f32], measurements: &[(String, f64)]) -> Vec<f32> {
-        let at: Vec<(usize, f32)> = measurements
+        let measured = measurements
             .iter()
-            .filter_map(|(name, weight)| Some((self.names.iter().position(|own| own == name)?, *weight as f32)))
-            .collect();
-        points.chunks_exact(self.names.len()).flat_map(|row| at.iter().map(|&(j, weight)| weight * row[j])).collect()
+            .filter_map(|(name, weight)| Some((self.names.iter().position(|own| own == name)?, *weight as f32)));
+        let size = measurements.iter().map(|(_, weight)| weight.powi(2)).sum::<f64>();
+        let scale = (size / self.names.len() as f64).sqrt() as f32;
+        let at: Vec<(usize, f32)> = measured.chain((self.names.len()..self.width).map(|j| (j, scale))).collect();
+        points.chunks_exact(self.width).flat_map(|row| at.iter().map(|&(j, weight)| weight * row[j])).collect()
     }
 
     /// What is seen of a candidate. Its number of states becomes the one that was reached.
     fn score(&self, candidate: Candidate) -> Result<CandidateScore> {
-        let width = candidate.measurements.len();
+        let width = candidate.measurements.len() + self.width - self.names.len();
         let points = Points::new(self.subset(&self.train_points, &candidate.measurements), width)?;
         let settings = |clusters| KMeans { clusters, seed: self.seed, ..KMeans::default() };
         let (clustering, exhausted) = match settings(candidate.clusters).fit(&points) {
@@ -317,15 +326,13 @@ impl Trial {
             let times = counts.get(&(state.0, action.0)).copied().unwrap_or_default();
             -((times + STRENGTH * shares[action.index()]) / (rows[state.index()] + STRENGTH)).ln()
         };
-        let mut by_patient: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
+        let mut by_patient = ByPatient::default();
         let (mut unseen, mut steps) = (0.0, 0.0);
         let mut terms = [0.0; 4];
         for (number, path) in self.validation.iter().enumerate() {
             let visited = &states[path.rows.clone()];
-            let own = by_patient.entry(path.patient).or_default();
             for (&state, &action) in visited.iter().zip(&path.actions) {
-                own.0 += cost(state, action);
-                own.1 += 1.0;
+                by_patient.add(path.patient, cost(state, action));
                 unseen += f64::from(u8::from(!counts.contains_key(&(state.0, action.0))));
                 steps += 1.0;
             }
@@ -339,7 +346,7 @@ impl Trial {
         }
         let [actions_per_state, actions_per_state_shuffled, states_per_stay, states_per_step] =
             terms.map(|sum| sum / self.validation.len() as f64);
-        let costs: Vec<f64> = by_patient.into_values().map(|(cost, n)| cost / n).collect();
+        let costs: Vec<f64> = by_patient.means();
         let Likelihood { negative_log_likelihood, standard_error } = Likelihood::of(&costs);
         let (without_state, _) = self.without_state();
         let gains: Vec<f64> = without_state.iter().zip(&costs).map(|(without, own)| without - own).collect();
@@ -371,15 +378,11 @@ impl Trial {
     /// The cost of an action of each validation patient where only training shares are known, and the mean over patients.
     fn without_state(&self) -> (Vec<f64>, Likelihood) {
         let shares = self.shares();
-        let mut by_patient: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
+        let mut by_patient = ByPatient::default();
         for path in &self.validation {
-            let own = by_patient.entry(path.patient).or_default();
-            for action in &path.actions {
-                own.0 -= shares[action.index()].ln();
-                own.1 += 1.0;
-            }
+            path.actions.iter().for_each(|action| by_patient.add(path.patient, -shares[action.index()].ln()));
         }
-        let costs: Vec<f64> = by_patient.into_values().map(|(cost, n)| cost / n).collect();
+        let costs = by_patient.means();
         let likelihood = Likelihood::of(&costs);
         (costs, likelihood)
     }
@@ -423,6 +426,28 @@ fn actions_per_state(visited: &[StateId], actions: &[ActionId]) -> f64 {
     pairs.dedup();
     let states = pairs.chunk_by(|a, b| a.0 == b.0).count();
     pairs.len() as f64 / states.max(1) as f64
+}
+
+/// Costs of steps by patient, in the order of the stays: the numbers of patients are in that of the table.
+#[derive(Default)]
+struct ByPatient {
+    places: HashMap<u32, usize>,
+    /// Sum of the costs, and number of steps.
+    sums: Vec<(f64, f64)>,
+}
+
+impl ByPatient {
+    fn add(&mut self, patient: u32, cost: f64) {
+        let place = *self.places.entry(patient).or_insert(self.sums.len());
+        self.sums.resize(self.sums.len().max(place + 1), (0.0, 0.0));
+        self.sums[place].0 += cost;
+        self.sums[place].1 += 1.0;
+    }
+
+    /// The mean cost of a step of each patient.
+    fn means(self) -> Vec<f64> {
+        self.sums.into_iter().map(|(cost, n)| cost / n).collect()
+    }
 }
 
 #[cfg(test)]

@@ -68,9 +68,12 @@ pub struct TableSpec {
     pub path: Option<PathBuf>,
     /// Column of the stay: one trajectory.
     pub stay: String,
-    /// Column of the patient; the stay itself where nothing is said. Splits are by patient.
+    /// Column of the patient; the stay itself where nothing is said and no candidate is there. Splits are by patient.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patient: Option<String>,
+    /// Columns that may be that of the patient, where `patient` is not given: the first of them that the table has is used.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub patient_candidates: Vec<String>,
     /// Column of the time, in any unit.
     pub time: String,
     /// Cells that mean "not measured", besides empty ones and NaN.
@@ -185,6 +188,12 @@ pub enum ContextScale {
 pub struct StateSpec {
     /// Columns that make the state.
     pub measurements: Vec<String>,
+    /// A column with the numbers of states, 0, 1, 2, …, instead of measurements.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub column: Option<String>,
+    /// Number of states in that column; where nothing is said, one more than the largest of the training rows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub number: Option<usize>,
     /// What replaces cells that were not measured.
     pub impute: Impute,
     /// Number of states; where nothing is said, 1,500, or fewer so that each has twenty training rows on average.
@@ -262,6 +271,11 @@ pub struct ActionSpec {
     /// Number of actions in that column; where nothing is said, one more than the largest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub number: Option<usize>,
+    /// Whether the action of the step before is part of the state: people go on with what they began.
+    pub previous: bool,
+    /// Distance between none and the highest level of a dose before, or between two numbered actions, where one standard deviation in every
+    /// measurement is 1.
+    pub previous_weight: f64,
 }
 
 /// How it ended.
@@ -379,6 +393,8 @@ impl Default for StateSpec {
     fn default() -> Self {
         Self {
             measurements: Vec::new(),
+            column: None,
+            number: None,
             impute: Impute::default(),
             clusters: None,
             restarts: 1,
@@ -401,7 +417,15 @@ impl Default for ObservationsSpec {
 
 impl Default for ActionSpec {
     fn default() -> Self {
-        Self { doses: Vec::new(), levels: 5, edges: BTreeMap::new(), column: None, number: None }
+        Self {
+            doses: Vec::new(),
+            levels: 5,
+            edges: BTreeMap::new(),
+            column: None,
+            number: None,
+            previous: false,
+            previous_weight: 4.0,
+        }
     }
 }
 
@@ -479,9 +503,7 @@ impl Spec {
                 return refuse(place, "is not given; expected the name of a column".into());
             }
         }
-        if self.state.measurements.is_empty() {
-            return refuse("state.measurements", "is empty; expected the columns that make the state".into());
-        }
+        self.check_state()?;
         if self.context.fields.is_empty() && self.context.at_start.is_empty() {
             return refuse("context.fields", "is empty; expected the columns that make the context".into());
         }
@@ -490,6 +512,46 @@ impl Spec {
                 "action",
                 "expected either doses, to be binned, or column, with the numbers of actions".into(),
             );
+        }
+        Ok(())
+    }
+
+    /// Refuses states that are neither made of measurements nor given by a column, or both.
+    fn check_state(&self) -> Result<()> {
+        let state = &self.state;
+        let Some(column) = &state.column else {
+            if state.measurements.is_empty() {
+                let reason =
+                    "is empty; expected the columns that make the state, or column, with the numbers of states";
+                return refuse("state.measurements", reason.into());
+            }
+            return match state.number {
+                Some(_) => {
+                    refuse("state.number", "goes with state.column; clusters says how many states to find".into())
+                }
+                None => Ok(()),
+            };
+        };
+        if !state.measurements.is_empty() {
+            let reason =
+                format!("{column} gives the states, and measurements as well; expected one (measurements = [])");
+            return refuse("state", reason);
+        }
+        if state.clusters.is_some() {
+            return refuse(
+                "state.clusters",
+                format!("no states are looked for: they are those in {column}; see state.number"),
+            );
+        }
+        if self.action.previous {
+            let reason = format!("goes with measurements; here states are the numbers in {column}");
+            return refuse("action.previous", reason);
+        }
+        if self.action.column.as_ref() == Some(column) || self.action.doses.contains(column) {
+            return refuse("state.column", format!("names {column}, which is the action as well"));
+        }
+        if self.outcome.as_ref().is_some_and(|outcome| outcome.column == *column) {
+            return refuse("state.column", format!("names {column}, the outcome: what is to come gives itself away"));
         }
         Ok(())
     }
@@ -608,6 +670,10 @@ impl Spec {
         if !(self.discount > 0.0 && self.discount < 1.0) {
             return refuse("discount", format!("{}; expected a number between 0 and 1", self.discount));
         }
+        let weight = self.action.previous_weight;
+        if !(weight >= 0.0 && weight.is_finite()) {
+            return refuse("action.previous_weight", format!("{weight}; expected 0 or more"));
+        }
         let step = self.cohort.step.value();
         if !(step > 0.0 && step.is_finite()) {
             return refuse("cohort.step", format!("{}; expected a number above 0", self.cohort.step));
@@ -623,6 +689,7 @@ impl Spec {
             ("cohort.max_steps", self.cohort.max_steps.unwrap_or(1)),
             ("state.clusters", self.state.clusters.unwrap_or(1)),
             ("state.restarts", self.state.restarts),
+            ("state.number", self.state.number.unwrap_or(1)),
             ("dynamics.context_clusters", self.dynamics.context_clusters),
         ] {
             if value == 0 {
@@ -639,6 +706,7 @@ impl Spec {
             .context
             .columns()
             .chain(self.state.measurements.iter().map(String::as_str))
+            .chain(self.state.column.as_deref())
             .chain(self.action.doses.iter().map(String::as_str))
             .chain(self.action.column.as_deref())
             .chain(self.outcome.iter().map(|outcome| outcome.column.as_str()))
@@ -655,6 +723,27 @@ impl Spec {
     /// What is special about a measurement.
     pub fn column(&self, name: &str) -> ColumnSpec {
         self.state.columns.get(name).cloned().unwrap_or_default()
+    }
+
+    /// The spec for a table with these columns: the patient's column is the one that is named, or the first candidate that is there.
+    pub fn for_columns(&self, header: &[String]) -> Self {
+        let mut spec = self.clone();
+        let there = |name: &&String| header.contains(*name);
+        spec.table.patient = spec.table.patient.or_else(|| spec.table.patient_candidates.iter().find(there).cloned());
+        spec
+    }
+
+    /// The spec of a cohort for a new table with these columns, which may do without an outcome, and without a patient where that was
+    /// looked for among candidates.
+    pub fn for_new_columns(&self, header: &[String]) -> Self {
+        let mut spec = self.clone();
+        let there = |name: &String| header.contains(name);
+        let sought = |name: &String| self.table.patient_candidates.contains(name);
+        spec.table.patient = spec.table.patient.filter(|name| there(name) || !sought(name));
+        // Of observations nobody knows beforehand which codes there are.
+        let coded = self.table.observations.is_some();
+        spec.outcome = spec.outcome.filter(|outcome| coded || there(&outcome.column));
+        spec.for_columns(header)
     }
 
     /// The same with states that were chosen.

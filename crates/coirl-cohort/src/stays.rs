@@ -1,5 +1,6 @@
 //! From rows to stays: rows of a stay in the order of time, and the flow of stays that were left out, with the reason.
 
+use super::natural_order::natural_order;
 use super::spec::{FilterSpec, Gaps, SameStep, Spec};
 use super::step_length::StepLength;
 use super::table::Table;
@@ -94,7 +95,7 @@ pub(super) fn assemble(table: &Table, spec: &Spec) -> Result<(Vec<Stay>, Flow)> 
         stays.retain(|stay| stay.rows.last().is_some_and(|&row| !column[row as usize].is_nan()));
         flow.note(format!("no {}", outcome.column), &stays);
     }
-    if let Some(name) = &spec.action.column {
+    for name in spec.action.column.iter().chain(&spec.state.column) {
         let column = table.column(name)?;
         stays.retain(|stay| stay.rows.iter().all(|&row| !column[row as usize].is_nan()));
         flow.note(format!("a step without {name}"), &stays);
@@ -130,7 +131,8 @@ fn within(x: f32, range: &[f64; 2]) -> bool {
     (range[0]..=range[1]).contains(&f64::from(x))
 }
 
-/// The rows of every stay, in the order of time and then of the table; stays in the order of their first row.
+/// The rows of every stay in the order of time, and stays in the natural order of their ids. Rows of the very same time are ordered by what
+/// is in them, for the order of a table is often that of chance.
 fn grouped(table: &Table) -> Vec<Stay> {
     let mut stays: Vec<Stay> = (0..table.n_stays() as u32)
         .map(|number| Stay { number, patient: number, rows: Vec::new(), cut: false })
@@ -139,11 +141,12 @@ fn grouped(table: &Table) -> Vec<Stay> {
         stays[table.stays.of_row(row) as usize].rows.push(row as u32);
     }
     for stay in &mut stays {
-        stay.rows.sort_by(|&a, &b| table.times[a as usize].total_cmp(&table.times[b as usize]));
+        stay.rows.sort_by(|&a, &b| table.order_in_time(a as usize, b as usize));
         if let (Some(patients), Some(&first)) = (&table.patients, stay.rows.first()) {
             stay.patient = patients.of_row(first as usize);
         }
     }
+    stays.sort_by(|a, b| natural_order(table.stays.name(a.number), table.stays.name(b.number)));
     stays
 }
 

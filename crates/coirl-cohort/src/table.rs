@@ -5,6 +5,7 @@
 use chrono::DateTime;
 use coirl::model::digest::sha256;
 use coirl::{Error, Result};
+use std::cmp::Ordering;
 use std::collections::HashMap;
 
 /// Names of people or stays, by the order in which they were met.
@@ -156,6 +157,20 @@ impl Table {
 
     pub(super) fn names(&self) -> &[String] {
         &self.names
+    }
+
+    /// Which of two rows comes first: by time, and where that is the same by what is in them, whatever their places in the table.
+    pub(super) fn order_in_time(&self, a: usize, b: usize) -> Ordering {
+        let cell = |column: &[f32], row: usize| if column[row].is_nan() { f32::INFINITY } else { column[row] };
+        let cells = || {
+            let by_cell = |column: &Vec<f32>| cell(column, a).total_cmp(&cell(column, b));
+            self.columns.iter().map(by_cell).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+        };
+        let people = || match &self.patients {
+            Some(patients) => patients.name(patients.of_row(a)).cmp(patients.name(patients.of_row(b))),
+            None => Ordering::Equal,
+        };
+        self.times[a].total_cmp(&self.times[b]).then_with(cells).then_with(people)
     }
 
     /// The first column in which two rows differ.

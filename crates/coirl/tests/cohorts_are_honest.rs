@@ -128,7 +128,6 @@ fn nothing_is_fitted_on_patients_to_validate_or_score_on() -> Result<()> {
         row.cells[1] = 1000.0 + 17.0 * row.cells[1];
         row.cells[2] = -row.cells[2];
         row.cells[3] = 50.0;
-        row.cells[4] = 1.0 - row.cells[4];
     }
     let other = built(&spec, &changed)?;
     assert_eq!(cohort.encoder, other.encoder);

@@ -496,3 +496,48 @@ fn settings_are_read_strictly() {
     assert!(serde_json::from_str::<Synthetic>(r#"{"stay": 7}"#).is_err());
     assert!(serde_json::from_str::<Synthetic>(r#"{"clinician": "optimal"}"#).is_err());
 }
+
+#[test]
+fn policies_that_know_the_action_before_have_their_worth() {
+    let settings = threshold(12);
+    let truth = Truth::of(&settings).unwrap();
+    let patients = settings.patients(&(200_001..200_013).collect::<Vec<_>>()).unwrap();
+    let test = truth.test_patients(patients.clone()).unwrap();
+    let draws = Draws { per_state: 3, seed: 2 };
+    // Whoever makes nothing of the action before gets what everybody gets.
+    let by_scale =
+        |rows: &[Row]| -> Vec<usize> { rows.iter().map(|row| usize::from(row[at("GCS")] >= 12.0)).collect() };
+    let usual = test.assignment(draws, |rows| Ok(by_scale(rows))).unwrap();
+    let after = test.assignment_after(draws, |rows, _| Ok(by_scale(rows))).unwrap();
+    let policy = |_: usize| Ok(FittedPolicy::Actions(vec![ActionId(0), ActionId(6)]));
+    let (usual, knowing) =
+        (test.carried_back(&usual, policy).unwrap(), test.carried_back_after(&after, policy).unwrap());
+    near(knowing.policy.value, usual.policy.value, 1e-8);
+    near(knowing.policy.survival, usual.policy.survival, 1e-8);
+    near(knowing.policy.unknown, usual.policy.unknown, 1e-8);
+
+    // Two actions in turn: by the expectation after an even and after an odd number of steps.
+    let turns = |rows: &[Row], given: Option<&Row>| {
+        let fluids = given.is_some_and(|given| given[at("input_4hourly")] > 0.0);
+        Ok(vec![usize::from(fluids); rows.len()])
+    };
+    let assignment = test.assignment_after(draws, turns).unwrap();
+    let alternating = |_: usize| Ok(FittedPolicy::Actions(vec![ActionId(5), ActionId(0)]));
+    let carried = test.carried_back_after(&assignment, alternating).unwrap();
+    let simulator = truth.simulator();
+    let mdp = simulator.shared_mdp().unwrap();
+    let expected = patients.iter().map(|patient| {
+        let reward = mdp.reward(&truth.mapping().weights(&patient.context).unwrap()).unwrap();
+        let mut values = vec![0.0; simulator.n_states()];
+        // Backwards from a horizon beyond which nothing counts, so that the first action is that of an even step.
+        for t in (0..400).rev() {
+            let action = if t % 2 == 0 { 5 } else { 0 };
+            let of_state =
+                |s: usize| reward.at(s, 25 * s + action) + 0.9 * mdp.kernel().expect(25 * s + action, &values);
+            values = (0..simulator.n_states()).map(of_state).collect();
+        }
+        values[patient.start.index()]
+    });
+    near(carried.policy.value, expected.sum::<f64>() / patients.len() as f64, 1e-8);
+    assert!(test.assignment_after(Draws { per_state: 0, seed: 0 }, turns).is_err());
+}

@@ -26,20 +26,21 @@ use coirl::demos::Trajectory;
 use coirl::model::{Cmdp, Context};
 use coirl_cohort::synthetic::Synthetic;
 use coirl_cohort::{
-    Cohort, ColumnProvenance, Encoder, Ends, Finding, Flow, FlowStep, PartSummary, RecordedStay, Spec, SupportSummary,
-    TestStays, TrainStays, ValidationStays, admitted_share,
+    Cohort, ColumnProvenance, Encoder, Ends, Finding, Flow, FlowStep, Measurement, PartSummary, RecordedStay,
+    Reference, Spec, SupportSummary, TestStays, TrainStays, ValidationStays, admitted_share,
 };
 use serde::{Deserialize, Serialize};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Version of the format.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const COHORT: &str = "cohort.json";
 const MODEL: &str = "model.safetensors";
 const STAYS: &str = "stays.csv";
 const COLUMNS: &str = "columns.csv";
 const POINTS: &str = "points.npy";
+pub(crate) const FLOW: &str = "flow.csv";
 
 /// What stays are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,11 +73,28 @@ pub(crate) struct CohortFile {
     pub(crate) support: SupportSummary,
     /// Mean squared distance of training rows from their centroid.
     pub(crate) inertia: f64,
+    /// Mean squared distance of training rows from their mean.
+    pub(crate) variance: f64,
+    /// What training stays look like.
+    pub(crate) reference: Reference,
     pub(crate) findings: Vec<Finding>,
     /// What the table was made with, where it is synthetic.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) truth: Option<Synthetic>,
     pub(crate) encoder: Encoder,
+}
+
+impl CohortFile {
+    /// Who splits and intervals are of: patients, or stays where no column of the patient is known.
+    pub(crate) fn people(&self) -> &'static str {
+        if self.spec.table.patient.is_some() { "patients" } else { "stays" }
+    }
+}
+
+/// What every version of `cohort.json` says.
+#[derive(Deserialize)]
+struct Versioned {
+    version: u32,
 }
 
 /// A cohort that was written.
@@ -113,17 +131,10 @@ impl CohortFolder {
             (Part::Test, cohort.test.stays()),
         ] {
             let own = folder.folder(part.folder())?;
-            write_part(&own, model, &cohort.encoder, stays)?;
-            write_points(&own.file(POINTS), cohort.encoder.measurements.len(), stays)?;
+            write_coded(&own, model, &cohort.encoder, stays)?;
         }
         write_model(&folder.file(MODEL), model)?;
-        write_table(&folder.file("flow.csv"), &["rule", "stays_out", "rows_out", "stays", "rows"], {
-            let row = |step: &FlowStep| {
-                let numbers = [step.stays_out, step.rows_out, step.stays, step.rows].map(|n| n.to_string());
-                std::iter::once(step.rule.clone()).chain(numbers).collect()
-            };
-            cohort.flow.0.iter().map(row)
-        })?;
+        write_flow(&folder.file(FLOW), &cohort.flow)?;
         write_columns(&folder.file(COLUMNS), &cohort.columns)?;
         let mut rows = vec![0_u64; cohort.encoder.centroids.n_clusters()];
         for state in cohort.train.stays().iter().flat_map(|stay| &stay.trajectory.states) {
@@ -132,8 +143,8 @@ impl CohortFolder {
             }
         }
         let measurements = || cohort.encoder.measurements.iter();
-        let names: Vec<&str> =
-            ["state", "training_rows"].into_iter().chain(measurements().map(|own| own.column.as_str())).collect();
+        let named: Vec<String> = measurements().map(Measurement::name).collect();
+        let names: Vec<&str> = ["state", "training_rows"].into_iter().chain(named.iter().map(String::as_str)).collect();
         write_table(&folder.file("states.csv"), &names, {
             let row = |((state, centroid), n): ((usize, &[f64]), &u64)| {
                 let values = measurements().zip(centroid).map(|(measurement, x)| full(measurement.in_unit(*x)));
@@ -143,7 +154,11 @@ impl CohortFolder {
         })?;
         let mut spec = cohort.spec.clone();
         spec.table.path = Some(std::path::absolute(table).map_err(|error| Failure::in_file(table, error))?);
-        spec.state.clusters = Some(cohort.encoder.centroids.n_clusters());
+        let n_states = Some(cohort.encoder.centroids.n_clusters());
+        match spec.state.column {
+            Some(_) => spec.state.number = n_states,
+            None => spec.state.clusters = n_states,
+        }
         let text = spec.to_toml()?;
         to_file(&folder.file("spec.toml"), |out| Ok(out.write_all(text.as_bytes())?))?;
         let file = CohortFile {
@@ -154,6 +169,8 @@ impl CohortFolder {
             flow: cohort.flow.clone(),
             support: cohort.support,
             inertia: cohort.inertia,
+            variance: cohort.variance,
+            reference: cohort.reference.clone(),
             // What is passed on with a model, and shown in reports, names nobody.
             findings: cohort.findings.iter().map(Finding::anonymous).collect(),
             truth,
@@ -164,7 +181,7 @@ impl CohortFolder {
         // The parts are patients' data, which nobody needs a fingerprint of.
         Manifest::new("cohort build", cohort.seed, &file.spec)?
             .with_data("table", digest_of_file(table)?)
-            .write(folder, [COHORT, MODEL, "flow.csv", "states.csv", COLUMNS, "spec.toml"])?;
+            .write(folder, [COHORT, MODEL, FLOW, "states.csv", COLUMNS, "spec.toml"])?;
         Ok(file)
     }
 
@@ -172,13 +189,15 @@ impl CohortFolder {
     pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
         let at = path.join(COHORT);
         let text = read_text(&at, "a cohort")?;
-        let file: CohortFile = serde_json::from_str(&text).map_err(|error| Failure::in_file(&at, error))?;
-        if file.version != VERSION {
-            let reason =
-                format!("version {}; this program reads version {VERSION}: build the cohort again", file.version);
+        // Of another version nothing but its number can be read.
+        let Versioned { version } = serde_json::from_str(&text).map_err(|error| Failure::in_file(&at, error))?;
+        if version != VERSION {
+            let reason = format!("version {version}; this program reads version {VERSION}: build the cohort again");
             return Err(Failure::in_file(&at, reason));
         }
-        file.encoder.check().map_err(|error| Failure::in_file(&at, error))?;
+        let file: CohortFile = serde_json::from_str(&text).map_err(|error| Failure::in_file(&at, error))?;
+        let checked = file.encoder.check().and_then(|()| file.reference.check(&file.encoder));
+        checked.map_err(|error| Failure::in_file(&at, error))?;
         Ok(Self { path: path.to_owned(), file })
     }
 
@@ -213,13 +232,18 @@ impl CohortFolder {
     /// What limits scores on it.
     pub(crate) fn limits(&self) -> Result<Limits, Failure> {
         let model = self.model()?;
-        let stays = |part: Part| self.stays(&model, part, false);
-        let (train, validation, test) = (stays(Part::Train)?, stays(Part::Validation)?, stays(Part::Test)?);
+        self.limits_on(&model, &self.stays(&model, Part::Test, false)?)
+    }
+
+    /// What limits scores on any stays, in the numbers of the cohort.
+    pub(crate) fn limits_on(&self, model: &Cmdp, test: &[RecordedStay]) -> Result<Limits, Failure> {
+        let stays = |part: Part| self.stays(model, part, false);
+        let (train, validation) = (stays(Part::Train)?, stays(Part::Validation)?);
         let contexts = &self.file.encoder.contexts;
-        let parts = [&train, &validation, &test].map(|stays| PartSummary::of(stays, contexts));
-        let admitted = admitted_share(&model, &test);
+        let parts = [&train, &validation, test].map(|stays| PartSummary::of(stays, contexts));
+        let admitted = admitted_share(model, test);
         let (n, train) = (train.len(), TrainStays::new(train));
-        let left_out = n - train.demonstrations(&model)?.demonstrations().len();
+        let left_out = n - train.demonstrations(model)?.demonstrations().len();
         Ok(Limits::new(&self.file, admitted, left_out, parts))
     }
 
@@ -292,7 +316,7 @@ fn write_table(path: &Path, header: &[&str], rows: impl Iterator<Item = Vec<Stri
 fn write_columns(path: &Path, columns: &[ColumnProvenance]) -> Result<(), Failure> {
     let header = [
         "column",
-        "role",
+        "purpose",
         "unit",
         "lag",
         "transform",
@@ -313,7 +337,7 @@ fn write_columns(path: &Path, columns: &[ColumnProvenance]) -> Result<(), Failur
         let number = |x: Option<f64>| x.map(full).unwrap_or_default();
         let words = [
             own.column.clone(),
-            word(serde_json::to_value(own.role)),
+            word(serde_json::to_value(own.purpose)),
             own.unit.clone().unwrap_or_default(),
             own.lag.to_string(),
             word(serde_json::to_value(own.transform)),
@@ -329,11 +353,34 @@ fn write_columns(path: &Path, columns: &[ColumnProvenance]) -> Result<(), Failur
     write_table(path, &header, columns.iter().map(row))
 }
 
+/// Who was left out and why.
+pub(crate) fn write_flow(path: &Path, flow: &Flow) -> Result<(), Failure> {
+    let row = |step: &FlowStep| {
+        let numbers = [step.stays_out, step.rows_out, step.stays, step.rows].map(|n| n.to_string());
+        std::iter::once(step.rule.clone()).chain(numbers).collect()
+    };
+    write_table(path, &["rule", "stays_out", "rows_out", "stays", "rows"], flow.0.iter().map(row))
+}
+
+/// Stays in the numbers of a cohort, with the points of their steps: neighbours are looked for among those that are scored, and rules are fitted on those
+/// that were learned from.
+pub(crate) fn write_coded(
+    folder: &OutputFolder,
+    model: &Cmdp,
+    encoder: &Encoder,
+    stays: &[RecordedStay],
+) -> Result<(), Failure> {
+    write_part(folder, model, encoder, stays)?;
+    write_points(&folder.file(POINTS), encoder.measurements.len(), stays)
+}
+
 fn write_points(path: &Path, width: usize, stays: &[RecordedStay]) -> Result<(), Failure> {
-    let n_steps: usize = stays.iter().map(|stay| stay.trajectory.actions.len()).sum();
+    // As many as there are steps in trajectories.csv.
+    let steps = |stay: &RecordedStay| stay.trajectory.actions.len().min(stay.trajectory.states.len().saturating_sub(1));
+    let n_steps: usize = stays.iter().map(steps).sum();
     to_file(path, |out| {
         out.write_all(&npy_header("<f4", &[n_steps, width]))?;
-        let mut all = stays.iter().flat_map(|stay| &stay.points);
+        let mut all = stays.iter().flat_map(|stay| &stay.points[..width * steps(stay)]);
         Ok(all.try_for_each(|x| out.write_all(&x.to_le_bytes()))?)
     })
 }
@@ -346,7 +393,9 @@ fn write_part(folder: &OutputFolder, model: &Cmdp, encoder: &Encoder, stays: &[R
         writeln!(out, "demonstration,step,state,action")?;
         for (i, stay) in stays.iter().enumerate() {
             for (t, state) in stay.trajectory.states.iter().enumerate() {
-                match stay.trajectory.actions.get(t) {
+                // The last state is where it ends, or the last that is known: what was done there led nobody knows where.
+                let last = t + 1 == stay.trajectory.states.len();
+                match stay.trajectory.actions.get(t).filter(|_| !last) {
                     Some(action) => writeln!(out, "{i},{t},{},{}", state.0, action.0)?,
                     None => writeln!(out, "{i},{t},{},", state.0)?,
                 }

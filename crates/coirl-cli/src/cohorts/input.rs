@@ -95,7 +95,8 @@ impl InputArgs {
         let bar = progress::counted("reading", "rows", quiet);
         let table = long::read(&path, &spec, |rows| bar.set_position(rows));
         bar.finish_and_clear();
-        Ok((spec, path, table?))
+        let (table, spec) = table?;
+        Ok((spec, path, table))
     }
 }
 

@@ -14,12 +14,13 @@ use coirl::resampling::Estimate;
 use coirl_cohort::off_policy::{Assessment, Outcome};
 use coirl_cohort::synthetic::{Worth, Yardsticks};
 use coirl_cohort::{
-    AgentAgreement, CandidateScore, Cohort, Finding, FlowStep, OffPolicy, PartSummary, Selected, SelectionStage, Severity,
-    TrainStays,
+    AgentAgreement, CandidateScore, Cohort, Finding, Flow, FlowStep, OffPolicy, PartSummary, Selected, SelectionStage,
+    Severity, TrainStays,
 };
 use coirl_experiments::Entrant;
 use coirl_experiments::cohort::Fared;
 use std::io::Write;
+use std::path::Path;
 
 /// Where a number would tell of too few patients.
 pub(crate) const TOO_FEW: &str = "too few to tell";
@@ -43,13 +44,18 @@ pub(crate) fn write_build(out: &mut dyn Write, cohort: &Cohort, file: &CohortFil
 
 /// Who was left out and why.
 pub(crate) fn flow(file: &CohortFile) -> Tabular {
+    flow_of(&file.table, &file.flow)
+}
+
+/// Who of a table was left out and why.
+pub(crate) fn flow_of(table: &Path, flow: &Flow) -> Tabular {
     let row = |step: &FlowStep| {
         let out = |n: usize| if n == 0 { String::new() } else { format!("−{}", count(n)) };
         vec![step.rule.clone(), out(step.stays_out), out(step.rows_out), count(step.stays), count(step.rows)]
     };
     let header = ["left out", "stays", "rows", "stays left", "rows left"];
-    let title = format!("Cohort of {}", file.table.display());
-    Tabular::new(title, &header, file.flow.0.iter().map(row).collect())
+    let title = format!("Cohort of {}", table.display());
+    Tabular::new(title, &header, flow.0.iter().map(row).collect())
 }
 
 /// What the parts of the model are. `held_out` counts the validation stays and the test stays.
@@ -63,15 +69,7 @@ pub(crate) fn described(
     let parts = [train.stays().len(), held_out[0], held_out[1]].map(count);
     vec![
         ("stays", format!("{} to learn from, {} to choose by, {} to score on", parts[0], parts[1], parts[2])),
-        (
-            "states",
-            format!(
-                "{} from {} measurements; {} % of the variance is between states",
-                count(encoder.centroids.n_clusters()),
-                encoder.measurements.len(),
-                short(explained(file)),
-            ),
-        ),
+        ("states", states(file)),
         ("actions", actions(file, train)),
         ("contexts", encoder.contexts.names().join(", ")),
         (
@@ -90,10 +88,18 @@ pub(crate) fn described(
     ]
 }
 
-/// Per cent of the weighted variance of training rows that lies between states.
-fn explained(file: &CohortFile) -> f64 {
-    let total: f64 = file.encoder.measurements.iter().map(|measurement| measurement.weight * measurement.weight).sum();
-    (1000.0 * (1.0 - file.inertia / total)).round() / 10.0
+/// How many states there are, and what they are made of.
+fn states(file: &CohortFile) -> String {
+    let encoder = &file.encoder;
+    let n = count(encoder.centroids.n_clusters());
+    if let Some(column) = &file.spec.state.column {
+        return format!("{n}, the numbers in {column}");
+    }
+    let measured = encoder.measurements.iter().filter(|measurement| measurement.is_measured()).count();
+    let before = if file.spec.action.previous { " and the action before" } else { "" };
+    let explained = if file.variance > 0.0 { 1.0 - file.inertia / file.variance } else { 1.0 };
+    let per_cent = short((1000.0 * explained).round() / 10.0);
+    format!("{n} from {measured} measurements{before}; {per_cent} % of the variance is between states")
 }
 
 fn actions(file: &CohortFile, train: &TrainStays) -> String {
@@ -139,9 +145,10 @@ pub(crate) fn by_severity(findings: &[Finding]) -> Vec<(&'static str, &Finding)>
     sorted.into_iter().map(|finding| (label(finding), finding)).collect()
 }
 
-/// Those that may make results wrong.
+/// Those that may make results wrong. That splits are by stay is only a note about a table; scores it may make too good.
 pub(crate) fn warnings(findings: &[Finding]) -> Vec<&Finding> {
-    findings.iter().filter(|finding| finding.severity == Severity::Warning).collect()
+    let serious = |finding: &&Finding| finding.severity == Severity::Warning || finding.code == "no-patient-column";
+    findings.iter().filter(serious).collect()
 }
 
 /// The candidates that were tried, below what was suspicious about the table and above what a single choice must be better than.

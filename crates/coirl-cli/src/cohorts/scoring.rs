@@ -7,12 +7,14 @@ use crate::progress;
 use clap::{Args, ValueEnum};
 use coirl::agent::Agent;
 use coirl::methods::Fitted;
+use coirl::model::Cmdp;
 use coirl::resampling::Resampling;
 use coirl_cohort::off_policy::{AssessmentSettings, BehaviourSettings, Comparable};
 use coirl_cohort::rules::{LogisticFit, Rules, Verdict, log_loss_verdict, verdict};
-use coirl_cohort::synthetic::CarriedBack;
-use coirl_cohort::{AgentAgreement, Exam, ExamSettings, OffPolicy};
+use coirl_cohort::synthetic::{CarriedBack, Synthetic};
+use coirl_cohort::{AgentAgreement, Exam, ExamSettings, OffPolicy, TestStays};
 use serde::Serialize;
+use serde_json::Value;
 use std::path::Path;
 
 /// Rows of other patients that a behaviour is estimated from.
@@ -88,10 +90,24 @@ impl ExamArgs {
         seed: u64,
         quiet: bool,
     ) -> Result<Scores, Failure> {
-        let settings = self.settings(seed);
         let model = cohort.model()?;
-        let (train, validation, test) = (cohort.train(&model)?, cohort.validation(&model)?, cohort.test(&model)?);
-        let exam = Exam::new(&model, &cohort.file.encoder, cohort.ends(), &validation, &test)?;
+        let test = cohort.test(&model)?;
+        self.score_on(cohort, &model, runs, (&test, cohort.file.truth.as_ref()), seed, quiet)
+    }
+
+    /// Scores runs on any stays that nothing was learned from, in the numbers of the cohort, beside what their table was made with.
+    pub(crate) fn score_on(
+        &self,
+        cohort: &CohortFolder,
+        model: &Cmdp,
+        runs: &[(&Path, &Fitted)],
+        (test, truth): (&TestStays, Option<&Synthetic>),
+        seed: u64,
+        quiet: bool,
+    ) -> Result<Scores, Failure> {
+        let settings = self.settings(seed);
+        let (train, validation) = (cohort.train(model)?, cohort.validation(model)?);
+        let exam = Exam::new(model, &cohort.file.encoder, cohort.ends(), &validation, test)?;
         let bar = progress::stage("scoring", quiet);
         bar.set_length(2 * runs.len() as u64 + 2);
         let rules = Rules::fit(&train, &validation, cohort.ends().n_states(), model.n_actions())?;
@@ -103,10 +119,10 @@ impl ExamArgs {
             agreements.push(exam.agreement(*fitted, &settings)?);
             bar.inc(1);
         }
-        let limits = cohort.limits()?.withholding(self.smallest_cell);
+        let limits = cohort.limits_on(model, test.stays())?.withholding(self.smallest_cell);
         let fitted = runs;
         let agents: Vec<&Agent> = runs.iter().map(|(_, fitted)| &fitted.agent).collect();
-        let truths = match &cohort.file.truth {
+        let truths = match truth {
             Some(synthetic) => exam.true_values(&agents, synthetic, &settings)?,
             None => None,
         };
@@ -136,10 +152,12 @@ impl ExamArgs {
 }
 
 /// Runs on one cohort with their scores.
+#[derive(Serialize)]
 pub(crate) struct Scores {
     pub(crate) runs: Vec<Scored>,
     /// What limits the scores, and the same in words.
     pub(crate) limits: Limits,
+    #[serde(skip)]
     limits_of_agents: Vec<(&'static str, String)>,
     /// How the logistic model went that agents are compared with.
     pub(crate) logistic: Option<LogisticFit>,
@@ -149,6 +167,15 @@ pub(crate) struct Scores {
 }
 
 impl Scores {
+    /// The scores for programs, with more that belongs to them.
+    pub(crate) fn to_json(&self, more: Value) -> Result<Value, Failure> {
+        let mut line = serde_json::to_value(self).map_err(std::io::Error::from)?;
+        if let (Value::Object(line), Value::Object(more)) = (&mut line, more) {
+            line.extend(more);
+        }
+        Ok(line)
+    }
+
     /// What limits the scores, in words.
     pub(crate) fn limits_in_words(&self) -> Vec<(&'static str, String)> {
         self.limits_of_agents.clone()

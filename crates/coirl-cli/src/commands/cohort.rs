@@ -1,8 +1,9 @@
 //! `coirl cohort`: from a table of people to a contextual model, and how what was learned from it does on people it has not seen.
 
+use super::apply::{self, ApplyArgs};
 use crate::arguments::{Global, PAGE};
 use crate::cohorts::{
-    CohortFolder, CohortRun, ExamArgs, InputArgs, NOT_FOR_CLINICAL_USE, Scores, TruthFile, selection_picture, warnings,
+    CohortFolder, CohortRun, ExamArgs, InputArgs, NOT_FOR_CLINICAL_USE, TruthFile, selection_picture, warnings,
     write_build, write_comparison, write_findings, write_scores, write_selection,
 };
 use crate::destination::{note, to_file, to_stdout, to_terminal};
@@ -40,6 +41,7 @@ Examples:
   coirl cohort build table.csv --states 750 --out cohort
   coirl fit cohort --out run
   coirl cohort score run
+  coirl cohort apply run other.csv            the same on another table
   coirl cohort compare table.csv --seeds 5
   coirl cohort select table.csv --out choice
   coirl cohort spec long > spec.toml          your own table: fill it in, then
@@ -61,6 +63,7 @@ enum CohortCommand {
     Build(BuildArgs),
     Select(SelectArgs),
     Score(ScoreArgs),
+    Apply(ApplyArgs),
     Compare(CompareArgs),
 }
 
@@ -72,6 +75,7 @@ pub(crate) fn run(args: CohortArgs, global: &Global) -> Result<Outcome, Failure>
         CohortCommand::Build(args) => drop(build_cohort(&args.input, &args.out, global)?),
         CohortCommand::Select(args) => select_states(&args, global)?,
         CohortCommand::Score(args) => score(&args, global)?,
+        CohortCommand::Apply(args) => apply::run(&args, global)?,
         CohortCommand::Compare(args) => compare(&args, global)?,
     }
     Ok(Outcome::Done)
@@ -503,11 +507,8 @@ fn score(args: &ScoreArgs, global: &Global) -> Result<(), Failure> {
         args.runs.iter().zip(&runs).map(|(path, run)| (path.as_path(), &run.fitted)).collect();
     let scores = args.exam.score(cohort, &examined, global.seed, global.quiet)?;
     if global.json {
-        let Scores { runs, logistic, limits, off_policy, settings, .. } = &scores;
         let warnings = warnings(&cohort.file.findings);
-        let line = json!({
-            "runs": runs, "logistic": logistic, "limits": limits, "off_policy": off_policy, "settings": settings, "warnings": warnings, "note": NOT_FOR_CLINICAL_USE,
-        });
+        let line = scores.to_json(json!({"warnings": warnings, "note": NOT_FOR_CLINICAL_USE}))?;
         return to_stdout(|out| Ok(writeln!(out, "{line}")?));
     }
     to_terminal(|out| write_scores(out, &cohort.file.findings, &scores))

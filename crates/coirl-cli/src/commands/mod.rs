@@ -1,5 +1,6 @@
 //! One file per command.
 
+pub(crate) mod apply;
 pub(crate) mod check;
 pub(crate) mod cohort;
 pub(crate) mod completions;

@@ -14,6 +14,7 @@ use clap::{ArgGroup, Args};
 use coirl::mapping::LearnedMapping;
 use coirl::model::{Cmdp, Context};
 use coirl::transfer::{Prediction, Transfer};
+use coirl_cohort::Unusual;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -119,11 +120,15 @@ pub(crate) fn run(args: &PredictArgs, global: &Global) -> Result<Outcome, Failur
     let names = context_names(&model, &opened.fitted);
     let contexts = args.asked.resolve(&opened, &model, names)?;
     args.asked.check_states(&model)?;
+    let unusual = args.asked.context.as_ref().map_or(Ok(Vec::new()), |typed| typed.unusual_for(&opened))?;
+    for own in &unusual {
+        note(global.quiet, &format!("warning: {}", own.message()));
+    }
     match mapping {
-        Some(mapping) => args.plan(&opened, &model, &mapping, contexts, global)?,
+        Some(mapping) => args.plan(&opened, &model, &mapping, contexts, &unusual, global)?,
         None => {
             let (states, single) = (args.asked.states.as_deref(), args.asked.context.is_some());
-            args.output.show(&Followed::new(&model, agent, names, states, single, contexts)?, global)?;
+            args.output.show(&Followed::new(&model, agent, names, states, single, contexts, &unusual)?, global)?;
         }
     }
     if let Some(cohort) = opened.cohort().filter(|_| !global.json) {
@@ -154,6 +159,7 @@ impl PredictArgs {
         model: &Cmdp,
         mapping: &LearnedMapping,
         contexts: Vec<Context>,
+        unusual: &[Unusual],
         global: &Global,
     ) -> Result<(), Failure> {
         let names = context_names(model, &opened.fitted);
@@ -187,6 +193,7 @@ impl PredictArgs {
             n_contexts,
             n_policies,
             answers: &answers,
+            unusual,
         };
         self.output.show(&report, global)
     }

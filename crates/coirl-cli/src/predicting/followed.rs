@@ -1,7 +1,7 @@
 //! Agents that do not plan for a mapping are followed as they are: one policy per context, which may draw its actions, or several of
 //! which one is drawn when an episode begins. Nothing is transferred, and there is no bound.
 
-use super::{Answers, named};
+use super::{Answers, Warned, named, warned};
 use crate::failure::Failure;
 use crate::fitting::agent_in_words;
 use crate::numbers::{count, full, short};
@@ -11,6 +11,7 @@ use coirl::agent::Agent;
 use coirl::agent::{Behaviour, act};
 use coirl::model::{ActionId, Cmdp, Context};
 use coirl::plan::Policy;
+use coirl_cohort::Unusual;
 use serde::Serialize;
 use std::io::Write;
 
@@ -30,6 +31,8 @@ pub(crate) struct Followed<'a> {
     /// Whether one context was asked about, rather than a list that may hold one.
     pub(crate) single: bool,
     answers: Vec<Answer>,
+    /// Fields of the context outside all those that were learned from.
+    unusual: &'a [Unusual],
 }
 
 /// How the agent acts in a context.
@@ -91,6 +94,14 @@ struct PolicyObject {
 }
 
 #[derive(Serialize)]
+struct One<'a> {
+    #[serde(flatten)]
+    answer: AnswerObject<'a>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<Warned<'a>>,
+}
+
+#[derive(Serialize)]
 struct Many<'a> {
     predictions: Vec<AnswerObject<'a>>,
 }
@@ -104,6 +115,7 @@ impl<'a> Followed<'a> {
         states: Option<&'a [usize]>,
         single: bool,
         contexts: Vec<Context>,
+        unusual: &'a [Unusual],
     ) -> Result<Self, Failure> {
         let behaviours = act(model, agent, &contexts)?;
         let mut answers = Vec::with_capacity(contexts.len());
@@ -115,7 +127,7 @@ impl<'a> Followed<'a> {
             };
             answers.push(Answer { value: weights.map(worth), context, behaviours });
         }
-        Ok(Self { model, agent, names, states, single, answers })
+        Ok(Self { model, agent, names, states, single, answers, unusual })
     }
 
     fn object(&self, answer: &'a Answer) -> AnswerObject<'a> {
@@ -246,7 +258,7 @@ impl Answers for Followed<'_> {
     fn write_json(&self, out: &mut dyn Write) -> Result<(), Failure> {
         let mut predictions: Vec<AnswerObject<'_>> = self.answers.iter().map(|answer| self.object(answer)).collect();
         let text = match predictions.pop() {
-            Some(only) if self.single => serde_json::to_string(&only),
+            Some(only) if self.single => serde_json::to_string(&One { answer: only, warnings: warned(self.unusual) }),
             last => {
                 predictions.extend(last);
                 serde_json::to_string(&Many { predictions })

@@ -1,12 +1,13 @@
 //! Predictions for people and for programs.
 
-use super::{Answers, named};
+use super::{Answers, Warned, named, warned};
 use crate::failure::Failure;
 use crate::numbers::{count, full, short};
 use crate::plans::{MOST_ROWS, action_counts, action_name, rest};
 use crate::text;
 use coirl::model::{Cmdp, Context};
 use coirl::transfer::{BoundBy, Coefficients, Gap, How, Prediction, RELATIVE_TO, TheoremBound};
+use coirl_cohort::Unusual;
 use serde::Serialize;
 use std::io::Write;
 
@@ -29,6 +30,8 @@ pub(crate) struct Report<'a> {
     pub(crate) n_contexts: usize,
     pub(crate) n_policies: usize,
     pub(crate) answers: &'a [Answer],
+    /// Fields of the context outside all those that were learned from.
+    pub(crate) unusual: &'a [Unusual],
 }
 
 #[derive(Serialize)]
@@ -72,6 +75,8 @@ struct One<'a> {
     #[serde(flatten)]
     answer: AnswerObject<'a>,
     library: Library,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<Warned<'a>>,
 }
 
 #[derive(Serialize)]
@@ -85,7 +90,9 @@ impl Answers for Report<'_> {
         let library = Library { contexts: self.n_contexts, policies: self.n_policies };
         let mut predictions: Vec<AnswerObject<'_>> = self.answers.iter().map(|answer| self.object(answer)).collect();
         let text = match predictions.pop() {
-            Some(answer) if self.single => serde_json::to_string(&One { answer, library }),
+            Some(answer) if self.single => {
+                serde_json::to_string(&One { answer, library, warnings: warned(self.unusual) })
+            }
             last => {
                 predictions.extend(last);
                 serde_json::to_string(&Many { predictions, library })

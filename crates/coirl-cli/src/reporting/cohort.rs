@@ -10,7 +10,7 @@ use crate::cohorts::{
     verdict, warnings,
 };
 use crate::failure::Failure;
-use crate::numbers::{count, short};
+use crate::numbers::{count, short, three_digits};
 use crate::text::Tabular;
 use coirl::model::Cmdp;
 use coirl_cohort::agreement::Foreseen;
@@ -77,8 +77,10 @@ impl CohortSections<'_> {
             Some(scored) => ("verdict", format!("The agent {}.", verdict(scored))),
             None => ("verdict", "There are no patients to score on.".into()),
         }];
-        let people = if cohort.file.spec.table.patient.is_some() { "patients" } else { "stays" };
-        told.push((people, format!("{train} to learn from, {validation} to choose by, {test} to score on")));
+        told.push((
+            cohort.file.people(),
+            format!("{train} to learn from, {validation} to choose by, {test} to score on"),
+        ));
         told.extend(self.scores.iter().flat_map(|scores| scores.limits_in_words()));
         told.push(match warnings(&cohort.file.findings).len() {
             0 => ("warnings", "None about the table.".into()),
@@ -202,8 +204,11 @@ fn telling_measurements(file: &CohortFile) -> Vec<String> {
         let mut order: Vec<usize> = (0..measurements.len()).collect();
         order.sort_by(|&a, &b| unusual(b).total_cmp(&unusual(a)));
         let told = order.iter().take(TELLING).map(|&j| {
-            let column = &measurements[j].column;
-            format!("{column} {}", in_unit(&file.spec, column, measurements[j].in_unit(row[j])))
+            let own = measurements[j];
+            match own.is_measured() {
+                true => format!("{} {}", own.name(), in_unit(&file.spec, &own.column, own.in_unit(row[j]))),
+                false => format!("{} {}", own.name(), three_digits(own.in_unit(row[j]))),
+            }
         });
         told.collect::<Vec<_>>().join(", ")
     };
@@ -213,7 +218,7 @@ fn telling_measurements(file: &CohortFile) -> Vec<String> {
 fn measurements(file: &CohortFile) -> Tabular {
     let rows = file.encoder.measurements.iter().map(|measurement| {
         let numbers = [measurement.mean, measurement.spread, measurement.weight].map(short);
-        [measurement.column.clone(), measurement.lag.to_string()].into_iter().chain(numbers).collect()
+        [measurement.name(), measurement.lag.to_string()].into_iter().chain(numbers).collect()
     });
     let header = ["column", "steps late", "mean", "spread", "weight"];
     Tabular::new("After their transform, on training rows", &header, rows.collect())

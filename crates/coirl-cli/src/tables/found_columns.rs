@@ -44,6 +44,7 @@ impl<'s> Columns<'s> {
         let place = |name: &str| match () {
             () if spec.context.columns().any(|field| field == name) => "a field of the context",
             () if spec.state.measurements.iter().any(|field| field == name) => "a measurement",
+            () if spec.state.column.as_deref() == Some(name) => "the number of the state",
             () if spec.outcome.as_ref().is_some_and(|outcome| outcome.column == name) => "the outcome",
             () if spec.cohort.keep.contains_key(name) => "cohort.keep",
             () if spec.cohort.plausible.contains_key(name) => "cohort.plausible",

@@ -15,6 +15,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, TimeUnit};
 use coirl::Error;
 use coirl::artifact::{open_regular, unpacked_limit};
+use coirl::nearest::near;
 use coirl_cohort::{Observations, Spec, Table};
 use csv::{ByteRecord, ReaderBuilder, Trim};
 use flate2::bufread::MultiGzDecoder;
@@ -26,11 +27,48 @@ use std::path::Path;
 /// Rows between two reports of progress.
 const ROWS_PER_REPORT: u64 = 1 << 16;
 
-/// Reads the columns that a spec needs. `progress` is given the number of rows from time to time.
-pub(crate) fn read(path: &Path, spec: &Spec, progress: impl FnMut(u64)) -> Result<Table, Failure> {
+/// Reads the columns that a spec needs, and gives the spec as it is for this table. `progress` is given the number of rows from time to
+/// time.
+pub(crate) fn read(path: &Path, spec: &Spec, progress: impl FnMut(u64)) -> Result<(Table, Spec), Failure> {
+    read_as(path, &|header| Ok(spec.for_columns(header)), progress)
+}
+
+/// Reads a new table for a cohort with this spec. It may do without an outcome; of all other columns that are missing each is named.
+pub(crate) fn read_new(path: &Path, spec: &Spec, progress: impl FnMut(u64)) -> Result<(Table, Spec), Failure> {
+    let for_new = |header: &[String]| {
+        let spec = spec.for_new_columns(header);
+        // What is no column is a code there, and need not have been observed.
+        if spec.table.observations.is_some() {
+            return Ok(spec);
+        }
+        let used = spec.columns();
+        let spare: Vec<&str> = header.iter().map(String::as_str).filter(|name| !used.contains(name)).collect();
+        let missing =
+            used.iter().filter(|name| !header.iter().any(|own| own == *name)).map(|name| match near(name, &spare) {
+                Some(meant) => format!("'{name}' (the nearest is '{meant}')"),
+                None => format!("'{name}'"),
+            });
+        let missing: Vec<String> = missing.collect();
+        match missing.len() {
+            0 => Ok(spec),
+            _ => Err(Failure::in_file(
+                path,
+                format!("has no column {}, which the cohort was built on", missing.join(", ")),
+            )),
+        }
+    };
+    read_as(path, &for_new, progress)
+}
+
+/// From the names of the columns to the spec for them.
+type Resolve<'a> = &'a dyn Fn(&[String]) -> Result<Spec, Failure>;
+
+fn read_as(path: &Path, resolve: Resolve<'_>, progress: impl FnMut(u64)) -> Result<(Table, Spec), Failure> {
     match path.extension().and_then(|extension| extension.to_str()) {
-        Some("parquet") => refusing_panics(path, std::panic::AssertUnwindSafe(|| from_parquet(path, spec, progress))),
-        _ => from_csv(path, spec, progress),
+        Some("parquet") => {
+            refusing_panics(path, std::panic::AssertUnwindSafe(|| from_parquet(path, resolve, progress)))
+        }
+        _ => from_csv(path, resolve, progress),
     }
 }
 
@@ -138,7 +176,7 @@ impl Dated {
     }
 }
 
-fn from_csv(path: &Path, spec: &Spec, mut progress: impl FnMut(u64)) -> Result<Table, Failure> {
+fn from_csv(path: &Path, resolve: Resolve<'_>, mut progress: impl FnMut(u64)) -> Result<(Table, Spec), Failure> {
     let (content, compressed) = plain(path)?;
     let mut content = BufReader::with_capacity(BUFFER, content);
     let delimiter = delimiter(path, &mut content, compressed)?;
@@ -165,6 +203,7 @@ fn from_csv(path: &Path, spec: &Spec, mut progress: impl FnMut(u64)) -> Result<T
         return Err(Failure::in_file(path, "is empty; expected a header with the names of the columns"));
     }
     let header: Vec<String> = record.iter().map(whole).collect();
+    let spec = &resolve(&header)?;
     let columns = Columns::find(path, &header, spec)?;
     let mut rows = Rows::new(spec, &columns);
     let mut dated = Dated::default();
@@ -220,7 +259,7 @@ fn from_csv(path: &Path, spec: &Spec, mut progress: impl FnMut(u64)) -> Result<T
         return Err(Failure::in_file(path, "has a header and no rows"));
     }
     progress(row);
-    rows.finish(path, &dated)
+    Ok((rows.finish(path, &dated)?, spec.clone()))
 }
 
 /// The column of a key that the library speaks of.
@@ -285,13 +324,14 @@ fn id(cell: &str) -> String {
     }
 }
 
-fn from_parquet(path: &Path, spec: &Spec, mut progress: impl FnMut(u64)) -> Result<Table, Failure> {
+fn from_parquet(path: &Path, resolve: Resolve<'_>, mut progress: impl FnMut(u64)) -> Result<(Table, Spec), Failure> {
     let refuse =
         |error: &dyn std::fmt::Display| Failure::in_file(path, format!("is no readable .parquet file: {error}"));
     let (file, size) = open_regular(path, "a .parquet file")?;
     let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| refuse(&error))?;
     let mut unpacked = Unpacking::of(path, size, builder.metadata())?;
     let header: Vec<String> = builder.schema().fields().iter().map(|field| field.name().clone()).collect();
+    let spec = &resolve(&header)?;
     let columns = Columns::find(path, &header, spec)?;
     let observed = columns.observed.into_iter().flatten();
     let wanted =
@@ -309,7 +349,7 @@ fn from_parquet(path: &Path, spec: &Spec, mut progress: impl FnMut(u64)) -> Resu
     if row == 0 {
         return Err(Failure::in_file(path, "has no rows"));
     }
-    rows.finish(path, &dated)
+    Ok((rows.finish(path, &dated)?, spec.clone()))
 }
 
 fn append_batch(

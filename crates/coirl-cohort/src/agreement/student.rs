@@ -53,7 +53,8 @@ mod tests {
     /// Percentiles as tables of the distribution print them.
     #[test]
     fn quantiles_are_those_of_printed_tables() {
-        let table = [(1, 12.706), (2, 4.303), (3, 3.182), (4, 2.776), (5, 2.571), (10, 2.228), (29, 2.045), (120, 1.980)];
+        let table =
+            [(1, 12.706), (2, 4.303), (3, 3.182), (4, 2.776), (5, 2.571), (10, 2.228), (29, 2.045), (120, 1.980)];
         for (degrees, expected) in table {
             assert!((student_quantile(0.95, degrees) - expected).abs() < 6e-4, "{degrees}");
         }

@@ -33,8 +33,19 @@ impl Default for Draws {
     }
 }
 
+impl Draws {
+    /// Refuses none.
+    pub(super) fn check(&self) -> Result<()> {
+        if self.per_state > 0 {
+            return Ok(());
+        }
+        let reason = "expected at least 1 row for each state";
+        Err(Error::InvalidSetting { name: "per_state", value: "0".into(), reason })
+    }
+}
+
 /// Fitted states with their probabilities, ascending.
-type Shares = Vec<(usize, f64)>;
+pub(super) type Shares = Vec<(usize, f64)>;
 
 /// Where simulator states are assigned to, for a list of patients.
 #[derive(Debug, Clone, PartialEq)]
@@ -79,10 +90,7 @@ impl TestPatients<'_> {
     /// Draws rows and has them assigned, thousands at a time. Rows have fields and measurements; the fields are those of the patients in turn.
     /// Identifiers, outcomes and the doses that are about to be chosen are empty: a state that needs them is not known when acting.
     pub fn assignment(&self, draws: Draws, mut assign: impl FnMut(&[Row]) -> Result<Vec<usize>>) -> Result<Assignment> {
-        if draws.per_state == 0 {
-            let reason = "expected at least 1 row for each state";
-            return Err(Error::InvalidSetting { name: "per_state", value: "0".into(), reason });
-        }
+        draws.check()?;
         let (patients, emission) = (self.patients(), self.truth().emission());
         let later = |s: usize, draw: usize, streams: &mut Streams| {
             let patient = &patients[(s * draws.per_state + draw) % patients.len()];
@@ -99,7 +107,7 @@ impl TestPatients<'_> {
 }
 
 /// Shares of the fitted states among the rows of each of `n` sources.
-fn shares(
+pub(super) fn shares(
     n: usize,
     draws: Draws,
     purpose: &str,

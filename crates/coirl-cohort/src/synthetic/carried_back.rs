@@ -29,7 +29,7 @@ pub enum FittedPolicy {
 
 impl FittedPolicy {
     /// Refuses what is no policy for so many fitted states.
-    fn check(&self, n_fitted: usize) -> Result<()> {
+    pub(super) fn check(&self, n_fitted: usize) -> Result<()> {
         let short = |found: usize| Error::shape("fitted policy (states)", format!("at least {n_fitted}"), found);
         match self {
             FittedPolicy::Actions(actions) if actions.len() < n_fitted => Err(short(actions.len())),
@@ -53,7 +53,7 @@ impl FittedPolicy {
     }
 
     /// Σ_k P(k) π(a | k).
-    fn mixed(&self, shares: &[(usize, f64)]) -> [f64; N_ACTIONS] {
+    pub(super) fn mixed(&self, shares: &[(usize, f64)]) -> [f64; N_ACTIONS] {
         let mut actions = [0.0; N_ACTIONS];
         for &(k, share) in shares {
             match self {

@@ -40,6 +40,8 @@ impl Patients {
         let synthetic = Synthetic { stays: self.stays, clinician: self.clinician, ..Synthetic::default() };
         let mut spec = Spec::preset(&self.preset)?;
         spec.state.clusters = self.states.or(spec.state.clusters);
+        // Simulated clinicians decide anew at every step.
+        spec.action.previous = false;
         spec.check()?;
         let table = table(&synthetic, &spec)?;
         let cohort = build(&table, &spec, run.seed, |_| match (run.watcher)("building", 0.0) {
