@@ -482,7 +482,7 @@ fn score(args: &ScoreArgs, global: &Global) -> Result<(), Failure> {
         });
         return to_stdout(|out| Ok(writeln!(out, "{line}")?));
     }
-    to_terminal(|out| write_scores(out, &cohort.file.findings, &scores))
+    to_terminal(|out| write_scores(out, &cohort.file, &scores))
 }
 
 const COMPARE: &str = "\

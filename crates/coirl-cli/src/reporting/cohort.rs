@@ -19,6 +19,8 @@ use std::collections::BTreeSet;
 
 /// Measurements that a state is told by.
 const TELLING: usize = 3;
+/// Values below this share of the spread of a measurement are rounding.
+const ROUNDING: f64 = 1e-6;
 
 /// Scores, where there are test stays, with the cohort they are from.
 pub(crate) struct CohortSections<'a> {
@@ -34,7 +36,7 @@ impl CohortSections<'_> {
     pub(crate) fn results(&self) -> Result<Vec<Section>, Failure> {
         let mut sections = vec![self.summary()?, self.look_at()];
         if let Some(scores) = self.scores {
-            sections.extend(agreement(scores)?);
+            sections.extend(agreement(&self.cohort.file, scores)?);
             sections.extend(rare(scores));
             sections.extend(survival(scores));
             sections.extend(worth(scores));
@@ -193,7 +195,10 @@ fn telling_measurements(file: &CohortFile) -> Vec<String> {
         order.sort_by(|&a, &b| unusual(b).total_cmp(&unusual(a)));
         let told = order.iter().take(TELLING).map(|&j| {
             let column = &measurements[j].column;
-            format!("{column} {}", in_unit(&file.spec, column, measurements[j].in_unit(row[j])))
+            let x = measurements[j].in_unit(row[j]);
+            // What is left of a mean by rounding is nothing.
+            let x = if x.abs() < ROUNDING * measurements[j].spread { 0.0 } else { x };
+            format!("{column} {}", in_unit(&file.spec, column, x))
         });
         told.collect::<Vec<_>>().join(", ")
     };
@@ -245,7 +250,7 @@ fn contexts(file: &CohortFile) -> Tabular {
     Tabular::new("Fields of the context", &header, rows)
 }
 
-fn agreement(scores: &Scores) -> Result<Option<Section>, Failure> {
+fn agreement(file: &CohortFile, scores: &Scores) -> Result<Option<Section>, Failure> {
     let Some(matched) = matching(scores) else { return Ok(None) };
     let settings = details("Settings of the scores, complete", json(&scores.settings)?);
     let says =
@@ -254,7 +259,7 @@ fn agreement(scores: &Scores) -> Result<Option<Section>, Failure> {
     let content =
         verdicts.chain([paragraph(says), table(&matched)]).chain(rules(scores).iter().map(table).collect::<Vec<_>>());
     let about = pairs(about_rules(scores.logistic));
-    let content = Markup::all(content.chain([about, table(&subgroups(scores)), settings]));
+    let content = Markup::all(content.chain([about, table(&subgroups(file, scores)), settings]));
     Ok(Some(Section::new("matching", "Does it do what was done?", content)))
 }
 
