@@ -77,7 +77,7 @@ mod tests {
             patient: patient.into(),
             fields: vec![age],
             context: ContextSpace::Any.context(vec![1.0]).unwrap(),
-            trajectory: Trajectory::default(),
+            trajectory: Trajectory { states: Vec::new(), actions: Vec::new() },
             bad_end,
             points: Vec::new(),
         };

@@ -76,7 +76,7 @@ impl<'a> Applying<'a> {
         }
         writeln!(out)?;
         let findings: Vec<Finding> = self.file.findings.iter().cloned().chain(self.finding()).collect();
-        write_scores(out, &findings, scores)
+        write_scores(out, self.file, &findings, scores)
     }
 
     /// That people are in both tables.

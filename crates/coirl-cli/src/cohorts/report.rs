@@ -4,7 +4,7 @@ use super::NOT_FOR_CLINICAL_USE;
 use super::folder::CohortFile;
 use super::limits::by_part;
 use super::scoring::{Scored, Scores};
-use super::units::action_in_words;
+use super::units::{action_in_words, in_unit};
 use super::verdicts::{about_rules, rare_actions, rules, verdict};
 use crate::failure::Failure;
 use crate::numbers::{count, short};
@@ -214,7 +214,12 @@ fn write_warnings(out: &mut dyn Write, title: &str, findings: &[Finding]) -> Res
 }
 
 /// Scores of several runs on one cohort, below what was suspicious about its table.
-pub(crate) fn write_scores(out: &mut dyn Write, findings: &[Finding], scores: &Scores) -> Result<(), Failure> {
+pub(crate) fn write_scores(
+    out: &mut dyn Write,
+    file: &CohortFile,
+    findings: &[Finding],
+    scores: &Scores,
+) -> Result<(), Failure> {
     let runs = &scores.runs;
     let Some(matched) = matching(scores) else { return Ok(()) };
     write_warnings(out, "Before believing the scores: warnings of the cohort", findings)?;
@@ -245,7 +250,7 @@ pub(crate) fn write_scores(out: &mut dyn Write, findings: &[Finding], scores: &S
         table.write(out)?;
         writeln!(out)?;
     }
-    subgroups(scores).write(out)?;
+    subgroups(file, scores).write(out)?;
     if let Some(off_policy) = &scores.off_policy {
         writeln!(out)?;
         reached(off_policy).write(out)?;
@@ -295,12 +300,12 @@ pub(crate) fn matching(scores: &Scores) -> Option<Tabular> {
 }
 
 /// The same action by step, by subgroup.
-pub(crate) fn subgroups(scores: &Scores) -> Tabular {
+pub(crate) fn subgroups(file: &CohortFile, scores: &Scores) -> Tabular {
     let runs = &scores.runs;
     let mut rows = Vec::new();
     for (g, grouping) in runs.iter().take(1).flat_map(|first| first.agreement.matching.groupings.iter().enumerate()) {
         for (i, group) in grouping.groups.iter().enumerate() {
-            let label = format!("{} {}", grouping.name, group.label);
+            let label = format!("{} {}", grouping.name, group_in_words(file, &grouping.name, &group.label));
             let of_run = |scored: &Scored| {
                 let own = scored.agreement.matching.groupings.get(g).and_then(|grouping| grouping.groups.get(i));
                 let told = own.and_then(|group| group.agreement.as_ref());
@@ -311,6 +316,16 @@ pub(crate) fn subgroups(scores: &Scores) -> Tabular {
         }
     }
     Tabular::new("The same action by step, by subgroup", &with_runs(&["", scores.limits.people()], runs), rows)
+}
+
+/// A subgroup with its bound in the units that people use.
+fn group_in_words(file: &CohortFile, column: &str, label: &str) -> String {
+    let field = file.encoder.contexts.fields.iter().find(|field| field.column == column);
+    let side = ["at most ", "above "].into_iter().find(|side| label.starts_with(side));
+    match (field, side) {
+        (Some(field), Some(side)) => format!("{side}{}", in_unit(&file.spec, column, field.fill)),
+        _ => label.to_owned(),
+    }
 }
 
 /// A header with a column per run.

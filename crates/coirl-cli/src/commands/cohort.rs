@@ -511,7 +511,7 @@ fn score(args: &ScoreArgs, global: &Global) -> Result<(), Failure> {
         let line = scores.to_json(json!({"warnings": warnings, "note": NOT_FOR_CLINICAL_USE}))?;
         return to_stdout(|out| Ok(writeln!(out, "{line}")?));
     }
-    to_terminal(|out| write_scores(out, &cohort.file.findings, &scores))
+    to_terminal(|out| write_scores(out, &cohort.file, &cohort.file.findings, &scores))
 }
 
 const COMPARE: &str = "\

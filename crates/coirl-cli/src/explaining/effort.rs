@@ -11,6 +11,10 @@ const SECONDS: f64 = 1.5e8;
 /// What a plan costs beside its entries, and the sweeps that a pass over a network's parameters is worth.
 const OVERHEAD: f64 = 5e3;
 const PASSES_PER_PLAN: f64 = 3.0;
+/// Products that bring directions of processes together, in some seconds.
+const PRODUCTS: f64 = 5e9;
+/// How many times as long fits may take as ranges.
+const FITS: f64 = 4.0;
 /// Fits on resampled demonstrations by default, and those without which an interval says nothing.
 const BOOTSTRAP: usize = 50;
 const FEWEST_FITS: usize = 20;
@@ -23,6 +27,8 @@ pub(crate) struct Effort {
     /// Plans that take some seconds.
     affordable: f64,
     demonstrations: f64,
+    /// Processes whose directions are brought together in some seconds.
+    processes: usize,
     /// Plans of a fit, or what takes as long.
     fit: f64,
 }
@@ -41,6 +47,8 @@ impl Effort {
         Self {
             affordable: SECONDS / plan,
             demonstrations: problem.len() as f64,
+            processes: (PRODUCTS / (4.0 * model.n_features() as f64 * (problem.n_parameters() as f64).powi(2)))
+                as usize,
             fit: fitted.planner_calls as f64 + PASSES_PER_PLAN * passes / plan,
         }
     }
@@ -56,13 +64,14 @@ impl Effort {
             max_entries: ((rounds / 2.0) as usize).clamp(FEWEST_ENTRIES, usual.max_entries),
             max_steps: (rounds as u64).clamp(FEWEST_STEPS, usual.max_steps),
             max_plans: usual.max_plans.min(self.affordable as usize),
+            max_processes: self.processes.clamp(1, usual.max_processes),
             ..usual
         }
     }
 
     /// So many fits on resampled demonstrations, or as many as are affordable; none where they would say nothing.
     pub(crate) fn bootstrap(&self, typed: Option<usize>) -> usize {
-        typed.unwrap_or_else(|| match ((self.affordable / self.fit) as usize).min(BOOTSTRAP) {
+        typed.unwrap_or_else(|| match ((FITS * self.affordable / self.fit) as usize).min(BOOTSTRAP) {
             ..FEWEST_FITS => 0,
             fits => fits,
         })
@@ -71,7 +80,7 @@ impl Effort {
     /// So many parts, or the usual number where two fits for each are affordable.
     pub(crate) fn folds(&self, typed: Option<usize>) -> usize {
         let usual = ContextHelpsSettings::default().folds;
-        typed.unwrap_or(if 2.0 * usual as f64 * self.fit <= self.affordable { usual } else { 0 })
+        typed.unwrap_or(if 2.0 * usual as f64 * self.fit <= FITS * self.affordable { usual } else { 0 })
     }
 
     /// What was cut short although nobody asked for it, with what does it in full. Bootstrap and folds are given as typed and as used.
@@ -110,16 +119,16 @@ mod tests {
 
     #[test]
     fn what_takes_long_is_left_out_unless_asked_for_and_told() {
-        let small = Effort { affordable: 30_000.0, demonstrations: 100.0, fit: 200.0 };
+        let small = Effort { affordable: 30_000.0, demonstrations: 100.0, processes: 1000, fit: 200.0 };
         let usual = small.determination(None);
         assert_eq!((small.bootstrap(None), small.folds(None)), (50, 5));
         assert_eq!((usual.max_entries, usual.max_steps, usual.max_plans), (150, 200, 30_000));
-        let large = Effort { affordable: 30_000.0, demonstrations: 9000.0, fit: 20_000.0 };
+        let large = Effort { affordable: 30_000.0, demonstrations: 9000.0, processes: 0, fit: 20_000.0 };
         assert_eq!((large.bootstrap(None), large.folds(None)), (0, 0));
         assert_eq!((large.bootstrap(Some(7)), large.folds(Some(3))), (7, 3));
         assert_eq!(large.determination(Some(300)), DeterminationSettings::default());
         let few = large.determination(None);
-        assert_eq!((few.max_entries, few.max_steps), (FEWEST_ENTRIES, FEWEST_STEPS));
+        assert_eq!((few.max_entries, few.max_steps, few.max_processes), (FEWEST_ENTRIES, FEWEST_STEPS, 1));
         let told = large.shortened(&few, true, (None, 0), (None, 0));
         assert!(told.len() == 3 && told[1].contains("--bootstrap 50") && told[2].contains("--folds 5"), "{told:?}");
         assert!(small.shortened(&DeterminationSettings::default(), true, (None, 50), (None, 5)).is_empty());

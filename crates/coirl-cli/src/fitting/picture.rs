@@ -57,14 +57,20 @@ fn likelihood(history: &[Record]) -> Option<(Vec<Plot>, Layout)> {
     if plots.is_empty() {
         return None;
     }
-    let layout = layout(&plots, "log-likelihood");
+    let told = || history.iter().filter_map(|record| record.log_likelihood).filter(|y| y.is_finite());
+    let spread = told().fold(f64::NEG_INFINITY, f64::max) - told().fold(f64::INFINITY, f64::min);
+    // As many decimals as tell the ticks apart.
+    let decimals = if spread > 0.0 { (2.0 - spread.log10().floor()).clamp(2.0, 8.0) as usize } else { 3 };
+    let format = TickFormat::Custom(std::sync::Arc::new(move |y: f64| format!("{y:.decimals$}")));
+    let label = if plots.len() == 1 { "log-likelihood of an action" } else { "log-likelihood" };
+    let layout = layout(&plots, label).with_y_tick_format(format);
     Some((plots, layout))
 }
 
 /// The share of the actions of validation demonstrations that the agent would take, of those that the model admits.
 fn accuracy(history: &[Record]) -> Option<(Vec<Plot>, Layout)> {
     let series = [("same action as on validation", points(history, |record| record.validation_accuracy))];
-    shares(series, "share of the steps that the model admits")
+    shares(series, "same action, of admitted steps")
 }
 
 fn values(history: &[Record]) -> Option<(Vec<Plot>, Layout)> {
@@ -104,14 +110,20 @@ fn lines<const N: usize>(series: [(&str, Vec<(f64, f64)>); N]) -> Vec<Plot> {
         1 => line.with_color("#c2571a").with_stroke_width(2.0).with_dashed(),
         _ => line.with_color("#1f6fb2").with_stroke_width(2.0).with_dotted(),
     };
-    let filled = series.into_iter().filter(|(_, points)| !points.is_empty()).enumerate();
-    filled.map(|(i, (name, points))| styled(LinePlot::new().with_data(points).with_legend(name), i).into()).collect()
+    let filled: Vec<_> = series.into_iter().filter(|(_, points)| !points.is_empty()).collect();
+    // A line on its own is what the axis says.
+    let single = filled.len() == 1;
+    let line = |(i, (name, points)): (usize, (&str, Vec<(f64, f64)>))| {
+        let line = LinePlot::new().with_data(points);
+        styled(if single { line } else { line.with_legend(name) }, i).into()
+    };
+    filled.into_iter().enumerate().map(line).collect()
 }
 
 fn layout(plots: &[Plot], y_label: &str) -> Layout {
     Layout::auto_from_plots(plots)
-        .with_x_label("steps")
-        .with_y_label(y_label)
+        // The legend takes the place below the axis.
+        .with_y_label(format!("{y_label}, by step"))
         .with_x_tick_format(TickFormat::Auto)
         .with_legend_position(LegendPosition::OutsideBottomColumns)
 }

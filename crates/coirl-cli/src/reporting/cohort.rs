@@ -19,6 +19,8 @@ use std::collections::BTreeSet;
 
 /// Measurements that a state is told by.
 const TELLING: usize = 3;
+/// Values below this share of the spread of a measurement are rounding.
+const ROUNDING: f64 = 1e-6;
 
 /// Scores, where there are test stays, with the cohort they are from.
 pub(crate) struct CohortSections<'a> {
@@ -34,7 +36,7 @@ impl CohortSections<'_> {
     pub(crate) fn results(&self) -> Result<Vec<Section>, Failure> {
         let mut sections = vec![self.summary()?, self.look_at()];
         if let Some(scores) = self.scores {
-            sections.extend(agreement(scores)?);
+            sections.extend(agreement(&self.cohort.file, scores)?);
             sections.extend(rare(scores));
             sections.extend(survival(scores));
             sections.extend(worth(scores));
@@ -205,9 +207,12 @@ fn telling_measurements(file: &CohortFile) -> Vec<String> {
         order.sort_by(|&a, &b| unusual(b).total_cmp(&unusual(a)));
         let told = order.iter().take(TELLING).map(|&j| {
             let own = measurements[j];
+            let x = own.in_unit(row[j]);
+            // What is left of a mean by rounding is nothing.
+            let x = if x.abs() < ROUNDING * own.spread { 0.0 } else { x };
             match own.is_measured() {
-                true => format!("{} {}", own.name(), in_unit(&file.spec, &own.column, own.in_unit(row[j]))),
-                false => format!("{} {}", own.name(), three_digits(own.in_unit(row[j]))),
+                true => format!("{} {}", own.name(), in_unit(&file.spec, &own.column, x)),
+                false => format!("{} {}", own.name(), three_digits(x)),
             }
         });
         told.collect::<Vec<_>>().join(", ")
@@ -260,7 +265,7 @@ fn contexts(file: &CohortFile) -> Tabular {
     Tabular::new("Fields of the context", &header, rows)
 }
 
-fn agreement(scores: &Scores) -> Result<Option<Section>, Failure> {
+fn agreement(file: &CohortFile, scores: &Scores) -> Result<Option<Section>, Failure> {
     let Some(matched) = matching(scores) else { return Ok(None) };
     let settings = details("Settings of the scores, complete", json(&scores.settings)?);
     let says =
@@ -269,7 +274,7 @@ fn agreement(scores: &Scores) -> Result<Option<Section>, Failure> {
     let content =
         verdicts.chain([paragraph(says), table(&matched)]).chain(rules(scores).iter().map(table).collect::<Vec<_>>());
     let about = pairs(about_rules(scores.logistic));
-    let content = Markup::all(content.chain([about, table(&subgroups(scores)), settings]));
+    let content = Markup::all(content.chain([about, table(&subgroups(file, scores)), settings]));
     Ok(Some(Section::new("matching", "Does it do what was done?", content)))
 }
 

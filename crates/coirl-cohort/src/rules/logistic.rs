@@ -21,14 +21,16 @@ use serde::Serialize;
 
 /// λ from strong to weak, and the one where nothing is left to choose by, in steps.
 const PENALTIES: [f64; 9] = [0.3, 0.1, 0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5];
+/// A penalty worth fewer steps than this is none.
+const LEAST_PENALTY: f64 = 1.0;
 const PENALTY: f64 = 3.0;
 /// Penalties in a row that may be less likely than the best before weaker ones are not tried.
 const PATIENCE: usize = 2;
-/// Largest entry of the gradient at the end, and evaluations until then.
-const TOLERANCE: f64 = 3e-5;
+/// Largest entry of the gradient at the end, far below what another sample of steps would change it by, and evaluations until then.
+const TOLERANCE: f64 = 2e-4;
 const MOST_ITERATIONS: usize = 300;
 /// Products of an evaluation at most: more training steps are drawn from.
-const MOST_PRODUCTS: usize = 20_000_000;
+const MOST_PRODUCTS: usize = 10_000_000;
 /// Training steps without which nothing is fitted.
 const FEWEST_STEPS: usize = 20;
 /// Steps that are added up at a time.
@@ -149,7 +151,8 @@ impl Logistic {
         }
         let held_design = own.design(&held)?;
         let (mut best, mut worse): (Option<(f64, Self)>, usize) = (None, 0);
-        for penalty in PENALTIES {
+        let n = steps.len() as f64;
+        for penalty in PENALTIES.into_iter().filter(|penalty| penalty * n >= LEAST_PENALTY) {
             own.minimise(&design, penalty)?;
             let likelihood = own.log_likelihood(&held_design, &held, shares, USUALLY_MIXED);
             match &best {

@@ -60,6 +60,8 @@ pub struct DeterminationSettings {
     pub max_entries: usize,
     /// Steps towards the least loss, where no slack is given.
     pub max_steps: u64,
+    /// Kernels with starts whose policies are looked at for directions out of sight; fewer leave their number an upper bound.
+    pub max_processes: usize,
 }
 
 impl Default for DeterminationSettings {
@@ -72,6 +74,7 @@ impl Default for DeterminationSettings {
             max_plans: 100_000,
             max_entries: 300,
             max_steps: 200,
+            max_processes: 64,
         }
     }
 }
@@ -213,7 +216,7 @@ pub fn determine(
         None => slack_of(problem, settings, listener)?,
     };
     let slack = slack + unseen * (1.0 + slack);
-    let span = Span::of(problem)?;
+    let span = Span::of(problem, settings.max_processes)?;
     let mut set = FeasibleSet::new(&advantage.mean, gained, settings.radius);
     let mut search = Search { problem, limit: slack * gained, tolerance: settings.tolerance * gained, plans: 0 };
     let ends =

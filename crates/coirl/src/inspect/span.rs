@@ -5,7 +5,7 @@
 //! direction of M, and where they do not, no policy changes that direction. k such steps settle all of it, exactly. W can
 //! move freely at right angles to span{c_i ⊗ m : m ∈ M_i}; with one process for all that is span{c_i} ⊗ M.
 //!
-//! Cost: 2k plans per distinct process (kernel and start), at most [`MOST_PROCESSES`] of them.
+//! Cost: 2k plans per distinct process (kernel and start) that is looked at, and up to 4k(dk)² products to bring its directions together with those of the others.
 
 use super::basis::Basis;
 use crate::demos::Origin;
@@ -19,8 +19,6 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::ops::ControlFlow;
 
-/// Processes looked at; beyond that, an even choice of them.
-const MOST_PROCESSES: usize = 64;
 /// Features up to which the directions are computed.
 const MOST_FEATURES: usize = 512;
 /// Values that differ by less than this share of the largest possible one are the same to rounding.
@@ -40,15 +38,15 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// The span, where there are few enough features.
-    pub(super) fn of(problem: &Problem<'_>) -> Result<Option<Self>> {
+    /// The span, where there are few enough features. Of more processes than `most` an even choice is looked at.
+    pub(super) fn of(problem: &Problem<'_>, most: usize) -> Result<Option<Self>> {
         let k = problem.n_features();
         if k > MOST_FEATURES {
             return Ok(None);
         }
         let contexts = Basis::spanning((0..problem.len()).map(|i| problem.data().input(i).values()));
         let processes = processes(problem)?;
-        let every = processes.len().div_ceil(MOST_PROCESSES);
+        let every = processes.len().div_ceil(most.max(1));
         let chosen: Vec<&Vec<usize>> = processes.iter().step_by(every).collect();
         let scale = problem.model().features().max_abs() * problem.horizon()?;
         let of_process = |members: &&Vec<usize>| changeable(&problem.mdp(members[0])?, SAME * scale);
