@@ -99,7 +99,7 @@ fn every_variable_says_where_it_comes_from() {
     let row = |name: &str, role: &str| columns.iter().find(|row| row[0] == name && row[1] == role).unwrap();
     let sofa = row("SOFA", "measurement");
     assert_eq!((sofa[at("unit")].as_str(), sofa[at("lag")].as_str()), ("0-24", "1"));
-    assert_eq!((sofa[at("plausible_from")].as_str(), sofa[at("plausible_to")].as_str()), ("0", "24"));
+    assert_eq!((sofa[at("plausible_from")].as_str(), sofa[at("plausible_to")].as_str()), ("0.0", "24.0"));
     let creatinine = row("Creatinine", "measurement");
     assert_eq!((creatinine[at("transform")].as_str(), creatinine[at("impute")].as_str()), ("log", "carry-forward"));
     let number = |row: &[String], name: &str| row[at(name)].parse::<f64>().unwrap();
@@ -126,7 +126,8 @@ fn states_are_chosen_beside_no_state_and_below_the_warnings() {
         let number = |key: &str| candidate[key].as_f64().unwrap();
         assert!((number("gain") - (without - number("negative_log_likelihood"))).abs() < 1e-9, "{candidate}");
         // A score of five grades has five states, and five standard amounts are five.
-        assert!(number("clusters") <= 5.0, "{candidate}");
+        let alone = candidate["measurements"].as_array().unwrap().len() == 1;
+        assert!(!alone || number("clusters") <= 5.0, "{candidate}");
     }
     assert_eq!(lines(&folder, "choice/selection.csv")[1][0], "without_state");
 }
@@ -174,7 +175,7 @@ fn observations_make_the_cohort_of_their_steps() {
     folder.write("long.csv", bad);
     let said = error(&folder, "cohort build long.toml --out again -q");
     assert!(said.contains("column HR: 'fast") && said.contains("expected a number"), "{said}");
-    folder.write("long.csv", long.replace(",Creatinine,", ",creat,"));
+    folder.write("long.csv", long.replace(",Creatinine,", ",Creatinin,"));
     let said = error(&folder, "cohort build long.toml --out again -q");
-    assert!(said.contains("Creatinine") && said.contains("'creat'"), "{said}");
+    assert!(said.contains("Creatinine") && said.contains("'Creatinin'"), "{said}");
 }

@@ -165,7 +165,7 @@ pub(super) fn model(spec: &Spec, encoder: &Encoder, support: &SupportSummary, fi
     }
     if support.thin_states > 0 {
         let message = format!(
-            "{} of {} states have fewer than {} training steps; nothing is known about any action there",
+            "{} of {} states have fewer than {} training steps; hardly anything is known about any action there",
             support.thin_states,
             encoder.centroids.n_clusters(),
             spec.dynamics.min_support

@@ -751,7 +751,10 @@ impl Spec {
         let mut spec = self.clone();
         spec.state.clusters = Some(chosen.clusters);
         spec.state.measurements = chosen.measurements.iter().map(|(name, _)| name.clone()).collect();
-        spec.state.columns.retain(|name, _| spec.state.measurements.contains(name));
+        let StateSpec { measurements, columns, .. } = &mut spec.state;
+        columns.retain(|name, _| measurements.contains(name));
+        let contexts: Vec<&str> = self.context.columns().collect();
+        spec.cohort.plausible.retain(|name, _| measurements.contains(name) || contexts.contains(&name.as_str()));
         for (name, weight) in &chosen.measurements {
             let column = spec.state.columns.entry(name.clone()).or_default();
             column.weight = *weight;

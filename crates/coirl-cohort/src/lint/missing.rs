@@ -74,7 +74,7 @@ fn telling(table: &Table, spec: &Spec, sample: &Sample<'_>, name: &str, seen: &S
     }
     Ok(found.map(|(Separation { auc, lower }, what)| {
         let message = format!(
-            "whether {name} is empty tells {what} with an area under the ROC curve of {auc:.2} (at least {lower:.2}): it is not missing by \
+            "whether {name} is empty or implausible tells {what} with an area under the ROC curve of {auc:.2} (at least {lower:.2}): it is not missing by \
              chance, and filling it in hides why; say what an empty cell means, or leave {name} out"
         );
         warning("missing-tells", message)
