@@ -100,10 +100,16 @@ impl ColumnReference {
         if value.is_nan() || within(value) {
             return None;
         }
-        let meant = match unit.map(String::as_str) {
-            Some("days") | None if within(DAYS * value) => Some(("years", DAYS * value)),
-            Some("years") | None if within(value / DAYS) => Some(("days", value / DAYS)),
-            _ => None,
+        // Where nobody says the unit, ages are in either.
+        let is_age = || self.column.split(|c: char| !c.is_alphabetic()).any(|word| word.eq_ignore_ascii_case("age"));
+        let (days, years) = match unit.map(String::as_str) {
+            Some(unit) => (unit == "days", unit == "years"),
+            None => (is_age(), is_age()),
+        };
+        let meant = match () {
+            () if days && within(DAYS * value) => Some(("years", DAYS * value)),
+            () if years && within(value / DAYS) => Some(("days", value / DAYS)),
+            () => None,
         };
         Some(Unusual {
             column: self.column.clone(),
@@ -346,7 +352,11 @@ mod tests {
         let said = found.map(|found| found.message()).unwrap_or_default();
         assert!(said.contains("x = 70 days") && said.contains("6575 to 32510 days"), "{said}");
         assert!(said.contains("70 years would be 25570 days"), "{said}");
-        assert_eq!(own.unusual(-5.0, None).and_then(|found| found.meant), None);
+        assert_eq!(own.unusual(-5.0, Some(&"days".to_owned())).and_then(|found| found.meant), None);
+        // A column of which nobody knows that it is a time.
+        assert!(own.unusual(70.0, None).is_some_and(|found| found.meant.is_none()));
+        let age = ColumnReference { column: "o:age".into(), ..own.clone() };
+        assert!(age.unusual(70.0, None).is_some_and(|found| found.meant.is_some()));
         assert!(own.unusual(f64::NAN, None).is_none());
     }
 
