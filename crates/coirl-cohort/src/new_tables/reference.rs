@@ -61,7 +61,7 @@ impl ColumnReference {
         let mut all = 0_u64;
         let known = |x: &f64| !x.is_nan() && plausible.is_none_or(|[lo, hi]| (lo..=hi).contains(x));
         let mut values: Vec<f64> = cells.inspect(|_| all += 1).filter(known).collect();
-        values.sort_by(f64::total_cmp);
+        values.sort_unstable_by(f64::total_cmp);
         let n = values.len().max(1) as f64;
         let mean = values.iter().sum::<f64>() / n;
         let variance = values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n;
@@ -82,9 +82,11 @@ impl ColumnReference {
             edges,
             shares: Vec::new(),
         };
-        let mut counts = vec![0.0; reference.edges.len() + 1];
-        values.iter().for_each(|x| counts[reference.bin(*x)] += 1.0);
-        reference.shares = counts.into_iter().map(|count| count / n).collect();
+        // Values are in order: those up to an edge are a beginning.
+        let up_to = |edge: &f64| values.partition_point(|x| x <= edge);
+        let ends: Vec<usize> = reference.edges.iter().map(up_to).chain([values.len()]).collect();
+        let starts = [0].into_iter().chain(ends.iter().copied());
+        reference.shares = ends.iter().zip(starts).map(|(end, start)| (end - start) as f64 / n).collect();
         reference
     }
 
