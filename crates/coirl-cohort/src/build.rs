@@ -156,12 +156,13 @@ impl Prepared {
 /// Mean squared distance of points from their mean.
 fn variance(points: &[f32], width: usize) -> f64 {
     let n = (points.len() / width).max(1) as f64;
-    let of_column = |j: usize| {
-        let own = || points.iter().skip(j).step_by(width).map(|&x| f64::from(x));
-        let mean = own().sum::<f64>() / n;
-        own().map(|x| (x - mean).powi(2)).sum::<f64>() / n
-    };
-    (0..width).map(of_column).sum()
+    let mut mean = vec![0.0; width];
+    for row in points.chunks_exact(width) {
+        mean.iter_mut().zip(row).for_each(|(sum, x)| *sum += f64::from(*x));
+    }
+    mean.iter_mut().for_each(|sum| *sum /= n);
+    let squared = |row: &[f32]| row.iter().zip(&mean).map(|(x, m)| (f64::from(*x) - m).powi(2)).sum::<f64>();
+    points.chunks_exact(width).map(squared).sum::<f64>() / n
 }
 
 /// What an action is, from training rows.

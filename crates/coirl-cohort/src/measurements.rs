@@ -204,7 +204,7 @@ impl Measurements {
             };
             let rows = || train.iter().flat_map(|stay| &stay.rows).map(|&row| row as usize);
             let mut seen: Vec<f64> = rows().filter_map(|row| measurement.plausible(f64::from(column[row]))).collect();
-            seen.sort_by(f64::total_cmp);
+            seen.sort_unstable_by(f64::total_cmp);
             measurement.fill = match measurement.impute {
                 Impute::Mean => seen.iter().sum::<f64>() / seen.len().max(1) as f64,
                 _ => seen.get(seen.len() / 2).copied().unwrap_or(0.0),

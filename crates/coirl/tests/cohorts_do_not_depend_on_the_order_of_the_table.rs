@@ -105,7 +105,7 @@ fn shuffled_rows_and_stays_make_the_same_cohort() -> Result<()> {
         }
         spec.split.validation = 0.3;
         spec.split.test = 0.1;
-        assert_ne!(content(cohort(&spec, &rows)?), plain);
+        assert!(content(cohort(&spec, &rows)?) != plain);
     }
     Ok(())
 }
@@ -142,7 +142,7 @@ fn which_of_two_rows_of_one_time_counts_does_not_depend_on_their_places() -> Res
         assert!(built.findings.iter().any(|finding| finding.code == "same-time"));
         let plain = content(built);
         let [by_row, ..] = shuffled(&rows);
-        assert_eq!(content(cohort(&spec, &by_row)?), plain);
+        assert!(content(cohort(&spec, &by_row)?) == plain, "{same_step:?}");
     }
     Ok(())
 }

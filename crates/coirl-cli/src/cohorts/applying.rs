@@ -85,7 +85,8 @@ impl<'a> Applying<'a> {
             code: "learned-from".into(),
             severity: Severity::Warning,
             message: format!(
-                "{} of {} stays have ids of people that were learned from or chosen by; the scores below are no scores on new people",
+                "{} of {} stays have the id of a stay or patient that was learned from or chosen by; where they are the same people, the \
+                 scores below are no scores on new ones",
                 count(self.known),
                 count(self.n_stays)
             ),
@@ -283,7 +284,7 @@ impl<'a> PersonAnswer<'a> {
     }
 
     pub(crate) fn write_text(&self, out: &mut dyn Write) -> Result<(), Failure> {
-        let Recognised { state, distance, fields, known, unusual, .. } = &self.recognised;
+        let Recognised { state, distance, fields, known, .. } = &self.recognised;
         let n_states = self.file.encoder.centroids.n_clusters();
         text::title(out, &format!("State {} of 0 to {}", state.0, n_states - 1))?;
         let seen = match self.patients {
@@ -314,9 +315,6 @@ impl<'a> PersonAnswer<'a> {
         }
         if !filled.is_empty() {
             text::pair(out, "", &format!("not given, and filled in as in training: {}", list(filled)))?;
-        }
-        for own in unusual {
-            text::pair(out, "warning", &own.message())?;
         }
         writeln!(out)?;
         let rows = known.iter().filter(|own| own.given).map(|own| {

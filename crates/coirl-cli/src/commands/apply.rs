@@ -56,12 +56,12 @@ pub(crate) struct ApplyArgs {
     /// A table of other people (.csv, .csv.gz, .parquet), with the columns of the one that the cohort was built from
     #[arg(value_name = "TABLE")]
     table: Option<PathBuf>,
-    #[command(flatten)]
-    person: PersonArgs,
     /// Folder for the coded stays (contexts.csv, trajectories.csv, stays.csv, points.npy), flow.csv and drift.json
     #[arg(long, short, value_name = "DIR", requires = "table")]
     out: Option<PathBuf>,
     #[command(flatten)]
+    person: PersonArgs,
+    #[command(flatten, next_help_heading = "Scores of a table, as of `cohort score`")]
     exam: ExamArgs,
 }
 

@@ -61,7 +61,7 @@ impl ColumnReference {
         let mut all = 0_u64;
         let known = |x: &f64| !x.is_nan() && plausible.is_none_or(|[lo, hi]| (lo..=hi).contains(x));
         let mut values: Vec<f64> = cells.inspect(|_| all += 1).filter(known).collect();
-        values.sort_by(f64::total_cmp);
+        values.sort_unstable_by(f64::total_cmp);
         let n = values.len().max(1) as f64;
         let mean = values.iter().sum::<f64>() / n;
         let variance = values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n;
@@ -82,9 +82,11 @@ impl ColumnReference {
             edges,
             shares: Vec::new(),
         };
-        let mut counts = vec![0.0; reference.edges.len() + 1];
-        values.iter().for_each(|x| counts[reference.bin(*x)] += 1.0);
-        reference.shares = counts.into_iter().map(|count| count / n).collect();
+        // Values are in order: those up to an edge are a beginning.
+        let up_to = |edge: &f64| values.partition_point(|x| x <= edge);
+        let ends: Vec<usize> = reference.edges.iter().map(up_to).chain([values.len()]).collect();
+        let starts = [0].into_iter().chain(ends.iter().copied());
+        reference.shares = ends.iter().zip(starts).map(|(end, start)| (end - start) as f64 / n).collect();
         reference
     }
 
@@ -100,10 +102,16 @@ impl ColumnReference {
         if value.is_nan() || within(value) {
             return None;
         }
-        let meant = match unit.map(String::as_str) {
-            Some("days") | None if within(DAYS * value) => Some(("years", DAYS * value)),
-            Some("years") | None if within(value / DAYS) => Some(("days", value / DAYS)),
-            _ => None,
+        // Where nobody says the unit, ages are in either.
+        let is_age = || self.column.split(|c: char| !c.is_alphabetic()).any(|word| word.eq_ignore_ascii_case("age"));
+        let (days, years) = match unit.map(String::as_str) {
+            Some(unit) => (unit == "days", unit == "years"),
+            None => (is_age(), is_age()),
+        };
+        let meant = match () {
+            () if days && within(DAYS * value) => Some(("years", DAYS * value)),
+            () if years && within(value / DAYS) => Some(("days", value / DAYS)),
+            () => None,
         };
         Some(Unusual {
             column: self.column.clone(),
@@ -346,7 +354,11 @@ mod tests {
         let said = found.map(|found| found.message()).unwrap_or_default();
         assert!(said.contains("x = 70 days") && said.contains("6575 to 32510 days"), "{said}");
         assert!(said.contains("70 years would be 25570 days"), "{said}");
-        assert_eq!(own.unusual(-5.0, None).and_then(|found| found.meant), None);
+        assert_eq!(own.unusual(-5.0, Some(&"days".to_owned())).and_then(|found| found.meant), None);
+        // A column of which nobody knows that it is a time.
+        assert!(own.unusual(70.0, None).is_some_and(|found| found.meant.is_none()));
+        let age = ColumnReference { column: "o:age".into(), ..own.clone() };
+        assert!(age.unusual(70.0, None).is_some_and(|found| found.meant.is_some()));
         assert!(own.unusual(f64::NAN, None).is_none());
     }
 
