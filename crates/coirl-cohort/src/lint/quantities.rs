@@ -27,12 +27,12 @@ impl Unit {
     }
 
     /// From the first unit of the quantity.
-    pub(super) fn from_first(&self, x: f64) -> f64 {
+    pub(super) fn in_it(&self, x: f64) -> f64 {
         self.scale * x + self.offset
     }
 
     /// To the first unit of the quantity.
-    pub(super) fn to_first(&self, x: f64) -> f64 {
+    pub(super) fn in_first(&self, x: f64) -> f64 {
         (x - self.offset) / self.scale
     }
 }
@@ -256,7 +256,7 @@ mod tests {
     fn conversions_lead_back() {
         for quantity in &QUANTITIES {
             for unit in quantity.units {
-                assert!((unit.to_first(unit.from_first(7.0)) - 7.0).abs() < 1e-9, "{}", unit.name());
+                assert!((unit.in_first(unit.in_it(7.0)) - 7.0).abs() < 1e-9, "{}", unit.name());
             }
         }
     }

@@ -204,7 +204,7 @@ mod tests {
     fn separated(value: impl Fn(u32, u32, bool) -> f32) -> Separation {
         let folds = Folds::of((0..200).map(|i: i32| i.to_string()).collect::<Vec<_>>().iter().map(String::as_str));
         let unit = |patient: u32, t: u32| {
-            let kind = patient % 4 == 0;
+            let kind = patient.is_multiple_of(4);
             Unit { patient, value: value(patient, t, kind), kind }
         };
         let units: Vec<Unit> = (0..200).flat_map(|patient| (0..5).map(move |t| unit(patient, t))).collect();
@@ -239,7 +239,7 @@ mod tests {
         let folds = Folds::of((0..40).map(|i: i32| i.to_string()).collect::<Vec<_>>().iter().map(String::as_str));
         let units = |times: u32| -> Vec<Unit> {
             let unit = |patient: u32| {
-                let kind = patient % 2 == 0;
+                let kind = patient.is_multiple_of(2);
                 let value = noise(patient, 0) + if kind { 0.4 } else { 0.0 };
                 std::iter::repeat_n(Unit { patient, value: (4.0 * value).floor(), kind }, times as usize)
             };

@@ -73,7 +73,7 @@ pub(super) fn units(table: &Table, spec: &Spec, parts: &Parts, findings: &mut Ve
             plausible: spec.cohort.plausible.get(name).copied(),
         };
         let Some(middle) = median(column.medians.clone()) else { continue };
-        let fits = |unit: &Unit| quantity.is_typical(unit.to_first(middle));
+        let fits = |unit: &Unit| quantity.is_typical(unit.in_first(middle));
         match spec.units.get(name) {
             Some(written) => match quantity.unit(written) {
                 Some(unit) => (column.unit, column.declared) = (unit, true),
@@ -101,13 +101,13 @@ impl Measured<'_> {
     fn in_another_unit(&self, middle: f64) -> Option<Finding> {
         // Ages have a rule of their own.
         if !self.declared
-            || self.quantity.is_typical(self.own().to_first(middle))
+            || self.quantity.is_typical(self.own().in_first(middle))
             || self.own().name() == "years"
             || self.own().name() == "days"
         {
             return None;
         }
-        let other = self.others().find(|unit| self.quantity.is_typical(unit.to_first(middle)))?;
+        let other = self.others().find(|unit| self.quantity.is_typical(unit.in_first(middle)))?;
         Some(warning(
             "wrong-unit",
             format!(
@@ -129,7 +129,7 @@ impl Measured<'_> {
         let quantile = |share: f64| inside.get((share * inside.len() as f64) as usize).or(inside.last()).copied();
         let central = quantile(CENTRAL[0])?..=quantile(CENTRAL[1])?;
         let ordinary = |unit: &Unit| {
-            let converted = |x: &&f64| central.contains(&self.own().from_first(unit.to_first(**x)));
+            let converted = |x: &&f64| central.contains(&self.own().in_it(unit.in_first(**x)));
             outside.iter().filter(converted).count()
         };
         let (unit, n) = self.others().map(|unit| (unit, ordinary(unit))).max_by_key(|&(_, n)| n)?;
@@ -201,7 +201,7 @@ impl Mixture {
         let (scale, offset) = if is_factor {
             (1.0, (other.scale / own.scale).ln())
         } else {
-            let at = |x: f64| other.from_first(own.to_first(x));
+            let at = |x: f64| other.in_it(own.in_first(x));
             (at(1.0) - at(0.0), at(0.0))
         };
         let n = x.len() as f64;

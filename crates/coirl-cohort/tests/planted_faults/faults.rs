@@ -238,7 +238,7 @@ fn people() -> Vec<Fault> {
         person("rows of a stay in several places", &["torn-stay"], "stays", |sheet, _| {
             let blocks = sheet.blocks();
             let middle = blocks[5].start + 1;
-            sheet.to_the_end(middle);
+            sheet.tear_off(middle);
         }),
         person("one stay with rows of two patients", &["patient-in-two-parts"], "two patients", |sheet, spec| {
             sheet.with_patients(2);

@@ -58,6 +58,41 @@ fn planted_faults_are_found() -> Result<()> {
     Ok(())
 }
 
+/// In tables of real patients totals, balances and SOFA contain the dose of their step, and weights change within a stay. The presets know that.
+#[test]
+fn the_preset_passes_its_own_linter_on_columns_that_contain_the_dose() -> Result<()> {
+    let mut sheet = Sheet::synthetic(&Synthetic { stays: 500, seed: 21, ..Synthetic::default() })?;
+    sheet.running("input_total", |sheet, row| sheet.get(row, "input_4hourly"));
+    sheet.running("cumulated_balance", |sheet, row| {
+        sheet.get(row, "input_4hourly") - sheet.get(row, "output_4hourly").min(600.0)
+    });
+    sheet.fill("SOFA", |sheet, row| {
+        let dose = sheet.get(row, "max_dose_vaso");
+        let points = if dose > 0.1 { 4.0 } else { 3.0 * f64::from(u8::from(dose > 0.0)) };
+        (0.7 * sheet.get(row, "SOFA")).round() + points
+    });
+    sheet.fill("Weight_kg", |sheet, row| sheet.get(row, "Weight_kg") + (row % 3) as f64);
+    let warnings = |spec: &Spec| -> Result<Vec<String>> {
+        let findings = sheet.lint(spec)?.into_iter().filter(|finding| finding.severity == Severity::Warning);
+        Ok(findings.map(|finding| format!("{}: {}", finding.code, finding.message)).collect())
+    };
+    let mut spec = preset("ai-clinician");
+    assert_eq!(warnings(&spec)?, Vec::<String>::new());
+    let late = ["SOFA", "cumulated_balance", "input_total"];
+    for name in late {
+        spec.state.columns.entry(name.into()).or_default().lag = 0;
+    }
+    let said = warnings(&spec)?;
+    for name in late {
+        let leaks = |message: &&String| message.starts_with("action-leaks") && message.contains(name);
+        assert_eq!(said.iter().filter(leaks).count(), 1, "{name}: {said:?}");
+    }
+    spec.context.fields.push("Weight_kg".into());
+    spec.context.at_start.retain(|name| name != "Weight_kg");
+    assert!(warnings(&spec)?.iter().any(|message| message.starts_with("changing-person: Weight_kg")));
+    Ok(())
+}
+
 /// Clean tables of several sizes, clinicians, noises and shares of empty cells, under every preset that reads them.
 #[test]
 fn clean_tables_raise_no_alarm() -> Result<()> {

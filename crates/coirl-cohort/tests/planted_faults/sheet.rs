@@ -166,7 +166,7 @@ impl Sheet {
     }
 
     /// Moves a row to the end of the table.
-    pub(crate) fn to_the_end(&mut self, row: usize) {
+    pub(crate) fn tear_off(&mut self, row: usize) {
         let stay = self.stays.remove(row);
         self.stays.push(stay);
         let time = self.times.remove(row);
