@@ -206,10 +206,12 @@ impl<'a> Exam<'a> {
             Some(confidence) => own.with_confidence(confidence),
             None => own.probabilities().to_vec(),
         };
-        let beliefs = match &chooser {
-            Some(_) => sure(&believed(&visits)?),
-            None => sure(&predictions),
-        };
+        let belief = chooser.as_ref().map(|_| believed(&visits)).transpose()?;
+        let beliefs = sure(belief.as_ref().unwrap_or(&predictions));
+        // Lapses are spread over all actions, also those that nobody would take: they say nothing of what is rare.
+        let unlapsed = confidence.map(|own| Confidence { lapses: 0.0, ..own });
+        let own = belief.as_ref().unwrap_or(&predictions);
+        let of_rare = unlapsed.map_or_else(|| own.probabilities().to_vec(), |sure| own.with_confidence(sure));
         let (probabilities, of_recorded) = match &chooser {
             Some(_) => {
                 let rows = beliefs.chunks_exact(predictions.n_actions()).zip(&visits.taken);
@@ -241,7 +243,7 @@ impl<'a> Exam<'a> {
         let answers = decisions.answers(own.floor);
         Ok(AgentAgreement {
             comparisons: compare(&visits.patients, &answers, &self.rules, &settings.resampling)?,
-            rare: self.rare(&visits, &beliefs, settings),
+            rare: self.rare(&visits, &of_rare, settings),
             matching,
             published_accuracy: visited_state_accuracy(
                 &visits.patients,

@@ -2,7 +2,6 @@
 #![allow(clippy::unwrap_used)] // a failed unwrap is a failed test
 
 use coirl::agent::Predictions;
-use coirl::demos::Estimator;
 use coirl::learn::{Choice, Problem, Watch};
 use coirl::methods::{Method, Settings, fit};
 use coirl::model::{Context, StateId};
@@ -45,7 +44,7 @@ fn an_agent_of_the_choice_model_is_asked_for_its_own_probabilities() {
     let cohort = cohort();
     let (model, test) = (&cohort.model, cohort.test.stays());
     let train = cohort.train.demonstrations(model).unwrap();
-    let problem = Problem::new(model, &train, &Estimator::Truncated { horizon: None }).unwrap();
+    let problem = Problem::new(model, &train, None).unwrap();
     let choice = Choice { penalty: Some(1.0), mapping: coirl::learn::FormChoice::Linear, ..Choice::default() };
     let fitted = fit(&problem, &Settings::new(Method::Choice(choice)), Watch::default(), &mut ()).unwrap();
     let chooser = fitted.chooser().unwrap();

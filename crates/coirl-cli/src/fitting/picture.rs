@@ -113,11 +113,11 @@ fn lines<const N: usize>(series: [(&str, Vec<(f64, f64)>); N]) -> Vec<Plot> {
     let filled: Vec<_> = series.into_iter().filter(|(_, points)| !points.is_empty()).collect();
     // A line on its own is what the axis says.
     let single = filled.len() == 1;
-    let line = |(i, (name, points)): (usize, (&str, Vec<(f64, f64)>))| {
+    let named = filled.into_iter().enumerate().map(|(i, (name, points))| {
         let line = LinePlot::new().with_data(points);
         styled(if single { line } else { line.with_legend(name) }, i).into()
-    };
-    filled.into_iter().enumerate().map(line).collect()
+    });
+    named.collect()
 }
 
 fn layout(plots: &[Plot], y_label: &str) -> Layout {
