@@ -222,7 +222,7 @@ fn a_new_patient_moves_at_most_one_other_across_each_cut() -> Result<()> {
 #[test]
 fn more_rows_of_the_same_patients_move_nobody() -> Result<()> {
     let spec = small()?;
-    let died = |patient: usize| patient % 5 == 0;
+    let died = |patient: usize| patient.is_multiple_of(5);
     let rows = patients(80, died);
     let before = parts(&cohort(&spec, &rows)?);
     let later = rows.iter().cloned().map(|row| Row { time: row.time + 3.0, ..row });

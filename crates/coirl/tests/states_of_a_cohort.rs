@@ -252,7 +252,7 @@ fn states_are_chosen_with_the_action_before_among_them() -> Result<()> {
         let scores = select(&table(spec, &HABIT, &creatures_of_habit(5))?, spec, &selection, 3, |_, _| {
             ControlFlow::Continue(())
         })?;
-        Ok(scores.into_iter().map(|score| (score.candidate, score.negative_log_likelihood)).collect())
+        Ok(scores.candidates.into_iter().map(|score| (score.candidate, score.negative_log_likelihood)).collect())
     };
     let with = likelihood(&spec)?;
     spec.action.previous = false;
