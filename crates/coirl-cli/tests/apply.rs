@@ -153,8 +153,14 @@ fn drift_says_which_columns_have_shifted_and_which_have_not() {
     let fahrenheit = drift("fahrenheit.csv");
     let (size, temperature) = shift(&fahrenheit, "Temp_C");
     assert_eq!((size.as_str(), fahrenheit["columns"][0]["column"].as_str()), ("large", Some("Temp_C")));
-    assert!(temperature["outside"].as_f64().unwrap() > 0.99, "{temperature}");
-    assert!(fahrenheit["rows"]["distance"].as_f64() > same["rows"]["distance"].as_f64());
+    // No temperature is plausible, so that none is known.
+    assert!(temperature["implausible"].as_f64().unwrap() > 0.99, "{temperature}");
+    assert_eq!(temperature["missing"]["new"], 1.0);
+    // A shift that stays plausible.
+    folder.write("fast.csv", changed(&table, "HR", |x| Some(x + 60.0)));
+    let fast = drift("fast.csv");
+    assert_eq!(shift(&fast, "HR").0, "large");
+    assert!(fast["rows"]["distance"].as_f64() > same["rows"]["distance"].as_f64());
     let at = table.lines().next().unwrap().split(',').position(|name| name == "SOFA").unwrap();
     let half = |(i, line): (usize, &str)| {
         let mut cells: Vec<&str> = line.split(',').collect();
@@ -190,6 +196,9 @@ fn a_person_is_recognised_as_their_rows_were() {
         |value: &Value| value.as_array().unwrap().iter().map(|x| x.as_str().unwrap().to_owned()).collect::<Vec<_>>();
     let spec = &cohort["spec"];
     let (measurements, doses) = (strings(&spec["state"]["measurements"]), strings(&spec["action"]["doses"]));
+    let lagged = |name: &String| spec["state"]["columns"][name]["lag"].as_u64().is_some_and(|lag| lag > 0);
+    let now: Vec<String> = measurements.iter().filter(|name| !lagged(name)).cloned().collect();
+    assert!(now.len() < measurements.len());
     let fields = [strings(&spec["context"]["fields"]), strings(&spec["context"]["at_start"])].concat();
     let (_, stays) = rows(&read(&folder, "c/test/stays.csv"));
     let (_, steps) = rows(&read(&folder, "c/test/trajectories.csv"));
@@ -200,7 +209,7 @@ fn a_person_is_recognised_as_their_rows_were() {
         let context = typed(own[0], &fields);
         let before = typed(own[0], &[measurements.clone(), doses.clone()].concat());
         for (t, more) in [(0, String::new()), (1, format!("--before {before}"))] {
-            let measured = typed(own[t], &measurements);
+            let measured = typed(own[t], &now);
             let said = json(
                 folder
                     .coirl(&format!("cohort apply run --measure {measured} --context {context} {more} --json -q"))
@@ -212,7 +221,10 @@ fn a_person_is_recognised_as_their_rows_were() {
                 "stay {}, step {t}",
                 stay["stay"]
             );
-            assert!(said["measurements"].as_array().unwrap().iter().all(|own| own["given"] == true), "{said}");
+            // Nothing is known of a step before the first.
+            let filled = |own: &Value| lagged(&own["column"].as_str().unwrap().to_owned()) && t == 0;
+            let each = said["measurements"].as_array().unwrap();
+            assert!(each.iter().all(|own| own["given"] == !filled(own)), "{said}");
             // As predicted for the context and state.
             let predicted = json(
                 folder

@@ -68,7 +68,7 @@ fn names_with_commas_and_quotes_come_back_as_they_are() {
         "spec.toml",
         format!(
             "preset = \"ai-clinician\"\n[table]\npath = \"named.csv\"\n[cohort.keep]\n'{name}' = [0, 500]\n[state]\nclusters = 8\n\
-             measurements = ['{name}', \"MeanBP\"]\n[context]\nfields = [\"age\"]\nat_start = ['{name}']\n"
+             measurements = ['{name}', \"MeanBP\"]\n[action]\nprevious = false\n[context]\nfields = [\"age\"]\nat_start = ['{name}']\n"
         ),
     );
     folder.coirl("cohort build spec.toml --out c -q").success();
@@ -114,8 +114,7 @@ fn every_variable_says_where_it_comes_from() {
 #[test]
 fn states_are_chosen_beside_no_state_and_below_the_warnings() {
     let folder = with_table();
-    let leaking =
-        r#"--set state.measurements=["SIRS","input_4hourly"] --clusters 10,50 --screening 50 --keep 1 --weights 2"#;
+    let leaking = r#"--set state.measurements=["SIRS","input_4hourly"] --set action.previous=false --clusters 10,50 --screening 50 --keep 1 --weights 2"#;
     let shown = text(folder.coirl(&format!("cohort select table.csv {leaking} --out choice -q")).success());
     let (warned, tried) = (shown.find("action-leaks").unwrap(), shown.find("States that were tried").unwrap());
     assert!(warned < tried && shown.contains("training shares of actions"), "{shown}");

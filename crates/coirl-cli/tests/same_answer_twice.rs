@@ -71,6 +71,8 @@ fn script() -> Vec<String> {
         "cohort select table.csv --preset ai-clinician --clusters 10,20 --screening 10 --keep 2 --weights 2 --out select --json",
         "fit cohort --method bc-network --steps 20 --out cloned --json",
         "cohort score cloned --resamples 20 --off-policy-resamples 5 --true-patients 20 --json",
+        "cohort apply cloned table.csv --resamples 20 --off-policy-resamples 5 --out applied --json",
+        "cohort apply cloned --measure HR=110,MeanBP=60 --context age=23000 --json",
         "report cloned --resamples 20 --off-policy-resamples 5 --true-patients 20",
         "completions bash",
     ];

@@ -234,8 +234,9 @@ fn coordinates_are_the_levels_before_and_none_at_first() -> Result<()> {
 #[test]
 fn the_action_before_is_in_the_clinical_presets_and_no_leak() -> Result<()> {
     for name in coirl_cohort::presets::NAMES {
-        // The model of the paper has its own idea of what was given before.
-        assert_eq!(Spec::preset(name)?.action.previous, !["long", "coirl-paper"].contains(name), "{name}");
+        // Those for any table, and the model of the paper, which has its own idea of what was given before.
+        let others = ["long", "observations", "coirl-paper"];
+        assert_eq!(Spec::preset(name)?.action.previous, !others.contains(name), "{name}");
     }
     let spec = habit_spec("doses = [\"dose\"]\nlevels = 5\nprevious = true")?;
     let found = lint(&table(&spec, &HABIT, &creatures_of_habit(5))?, &spec, 3)?;
@@ -268,6 +269,7 @@ fn synthetic_columns_can_be_given_as_states() -> Result<()> {
     let mut spec = Spec::preset("ai-clinician")?;
     spec.state.measurements.clear();
     spec.state.columns.clear();
+    spec.cohort.plausible.clear();
     spec.action.previous = false;
     spec.state.column = Some("SIRS".into());
     spec.state.number = Some(5);

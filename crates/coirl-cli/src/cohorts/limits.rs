@@ -49,7 +49,8 @@ impl Limits {
     pub(crate) fn in_words(&self, agents: &[(&str, &Agent)]) -> Vec<(&'static str, String)> {
         let [train, _, test] = &self.parts;
         let mut told = Vec::new();
-        if let Some(admitted) = self.admitted.filter(|share| *share < 1.0) {
+        // What rounds to nothing limits nothing.
+        if let Some(admitted) = self.admitted.filter(|share| *share < 0.9995) {
             told.push((
                 "ceiling",
                 format!(

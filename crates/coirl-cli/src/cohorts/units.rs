@@ -11,7 +11,9 @@ const DAYS_PER_YEAR: f64 = 365.25;
 pub(crate) fn in_unit(spec: &Spec, column: &str, x: f64) -> String {
     let unit = spec.units.get(column).map(String::as_str);
     let is_age = column.split(|c: char| !c.is_alphabetic()).any(|word| word.eq_ignore_ascii_case("age"));
-    match unit {
+    // A range of scores, such as 3-15, is no unit that a number is read with.
+    let is_scale = |unit: &str| unit == "score" || unit.chars().all(|c| c.is_ascii_digit() || c == '-');
+    match unit.filter(|unit| !is_scale(unit)) {
         Some("days") if is_age => format!("{} years", three_digits(x / DAYS_PER_YEAR)),
         Some(unit) => format!("{} {unit}", three_digits(x)),
         None => three_digits(x),
@@ -74,10 +76,11 @@ mod tests {
     #[test]
     fn ages_are_in_years_and_levels_have_ranges() {
         let mut spec = Spec::preset("long").unwrap();
-        let units = [("age", "days"), ("stay_days", "days"), ("fluid", "mL")];
+        let units = [("age", "days"), ("stay_days", "days"), ("fluid", "mL"), ("GCS", "3-15")];
         spec.units = units.map(|(column, unit)| (column.to_owned(), unit.to_owned())).into();
         assert_eq!(in_unit(&spec, "age", 24_472.0), "67 years");
         assert_eq!([in_unit(&spec, "stay_days", 12.0), in_unit(&spec, "other", 0.1234)], ["12 days", "0.123"]);
+        assert_eq!(in_unit(&spec, "GCS", 13.0), "13");
         let dose = DoseLevels { column: "fluid".into(), edges: vec![40.0, 120.0, 500.0], typical: vec![0.0; 5] };
         let words: Vec<String> = (0..5).map(|level| level_in_words(&spec, &dose, level)).collect();
         assert_eq!(words, ["none", "up to 40 mL", "40–120 mL", "120–500 mL", "above 500 mL"]);
