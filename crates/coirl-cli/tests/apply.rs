@@ -222,7 +222,7 @@ fn a_person_is_recognised_as_their_rows_were() {
                 stay["stay"]
             );
             // Nothing is known of a step before the first.
-            let filled = |own: &Value| lagged(&own["column"].as_str().unwrap().to_owned()) && t == 0;
+            let filled = |own: &Value| lagged(&own["name"].as_str().unwrap().to_owned()) && t == 0;
             let each = said["measurements"].as_array().unwrap();
             assert!(each.iter().all(|own| own["given"] == !filled(own)), "{said}");
             // As predicted for the context and state.

@@ -138,7 +138,13 @@ fn a_page_about_a_cohort() {
     assert!(page.contains(&interval(&agreement["published_accuracy"], 100.0, 1)));
     for grouping in agreement["groupings"].as_array().unwrap() {
         for group in grouping["groups"].as_array().unwrap() {
-            let row = format!("{} {}</th>", grouping["name"].as_str().unwrap(), group["label"].as_str().unwrap());
+            // Bounds are in the units that people use.
+            let (label, end) = match group["label"].as_str().unwrap() {
+                label if label.starts_with("above ") => ("above ", ""),
+                label if label.starts_with("at most ") => ("at most ", ""),
+                label => (label, "</th>"),
+            };
+            let row = format!("{} {label}{end}", grouping["name"].as_str().unwrap());
             let cell = match &group["agreement"] {
                 Value::Null => "<td>too few to tell</td>".to_owned(),
                 agreement => interval(&agreement["top_one"], 100.0, 1),
@@ -147,7 +153,9 @@ fn a_page_about_a_cohort() {
             assert!(after.split("</tr>").next().unwrap().contains(&cell), "{row}: {cell}");
         }
     }
-    assert!(page.contains(&interval(&scores["off_policy"]["recorded"], 100.0, 1)));
+    assert!(page.contains("age above 68.4 years</th>"));
+    let recorded = interval(&scores["off_policy"]["recorded"], 100.0, 1);
+    assert!(page.contains(recorded.trim_start_matches("<td>").trim_end_matches("</td>")), "{recorded}");
     assert!(page.contains("<td>refused</td>") && page.contains("<dt>refused</dt>\n<dd>run: "));
     let survival = 100.0 * scores["runs"][0]["truth"]["policy"]["survival"].as_f64().unwrap();
     let worth = page.split("id=\"worth\"").nth(1).unwrap();
