@@ -720,6 +720,12 @@ impl Spec {
         columns
     }
 
+    /// The unit that numbers of a column are read with. A range of grades, such as 3-15, is none.
+    pub fn unit_of(&self, column: &str) -> Option<&str> {
+        let is_scale = |unit: &str| unit == "score" || unit.starts_with(|c: char| c.is_ascii_digit());
+        self.units.get(column).map(String::as_str).filter(|unit| !is_scale(unit))
+    }
+
     /// What is special about a measurement.
     pub fn column(&self, name: &str) -> ColumnSpec {
         self.state.columns.get(name).cloned().unwrap_or_default()

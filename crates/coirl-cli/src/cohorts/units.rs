@@ -9,11 +9,8 @@ const DAYS_PER_YEAR: f64 = 365.25;
 
 /// A number of a column as people say it: with three digits and its unit, an age in years also where the table has days.
 pub(crate) fn in_unit(spec: &Spec, column: &str, x: f64) -> String {
-    let unit = spec.units.get(column).map(String::as_str);
     let is_age = column.split(|c: char| !c.is_alphabetic()).any(|word| word.eq_ignore_ascii_case("age"));
-    // A range of scores, such as 3-15, is no unit that a number is read with.
-    let is_scale = |unit: &str| unit == "score" || unit.chars().all(|c| c.is_ascii_digit() || c == '-');
-    match unit.filter(|unit| !is_scale(unit)) {
+    match spec.unit_of(column) {
         Some("days") if is_age => format!("{} years", three_digits(x / DAYS_PER_YEAR)),
         Some(unit) => format!("{} {unit}", three_digits(x)),
         None => three_digits(x),

@@ -29,10 +29,10 @@ const EXAMPLES: &str = "\
 Examples:
   coirl cohort apply run other-hospital.csv
   coirl cohort apply run other-hospital.csv --json --out coded
-  coirl cohort apply run --measure HR=110,MeanBP=60,SOFA=9 \\
+  coirl cohort apply run --measure HR=110,MeanBP=60,RR=24 \\
       --context age=23000,gender=1,Weight_kg=80
   coirl cohort apply run --measure HR=105,MeanBP=66 --context age=23000 \\
-      --before HR=110,input_4hourly=500,max_dose_vaso=0.1";
+      --before SOFA=9,input_4hourly=500,max_dose_vaso=0.1";
 
 const USAGE: &str = "\
 coirl cohort apply [OPTIONS] <RUN> <TABLE>

@@ -96,7 +96,7 @@ impl ColumnReference {
     }
 
     /// Whether a value is outside all training values, with the unit that it may be in instead.
-    fn unusual(&self, value: f64, unit: Option<&String>) -> Option<Unusual> {
+    fn unusual(&self, value: f64, unit: Option<&str>) -> Option<Unusual> {
         let seen = self.range?;
         let within = |x: f64| (seen[0]..=seen[1]).contains(&x);
         if value.is_nan() || within(value) {
@@ -104,7 +104,7 @@ impl ColumnReference {
         }
         // Where nobody says the unit, ages are in either.
         let is_age = || self.column.split(|c: char| !c.is_alphabetic()).any(|word| word.eq_ignore_ascii_case("age"));
-        let (days, years) = match unit.map(String::as_str) {
+        let (days, years) = match unit {
             Some(unit) => (unit == "days", unit == "years"),
             None => (is_age(), is_age()),
         };
@@ -116,7 +116,7 @@ impl ColumnReference {
         Some(Unusual {
             column: self.column.clone(),
             value,
-            unit: unit.cloned(),
+            unit: unit.map(str::to_owned),
             seen,
             plausible: self.plausible.is_none_or(|[lo, hi]| (lo..=hi).contains(&value)),
             meant: meant.map(|(unit, value)| (unit.to_owned(), value)),
@@ -244,7 +244,7 @@ impl Reference {
     ) -> Vec<Unusual> {
         let of = |(name, value): (&str, f64)| {
             let own = self.columns.iter().find(|own| own.role == role && own.column == name)?;
-            own.unusual(value, spec.units.get(name))
+            own.unusual(value, spec.unit_of(name))
         };
         values.into_iter().filter_map(of).collect()
     }
@@ -349,12 +349,12 @@ mod tests {
         let ages: Vec<f64> = (18..90).map(|years| DAYS * f64::from(years)).collect();
         let own = ColumnReference::for_test(&ages);
         assert_eq!(own.unusual(25_000.0, None), None);
-        let found = own.unusual(70.0, Some(&"days".to_owned()));
+        let found = own.unusual(70.0, Some("days"));
         assert_eq!(found.as_ref().and_then(|found| found.meant.clone()), Some(("years".to_owned(), DAYS * 70.0)));
         let said = found.map(|found| found.message()).unwrap_or_default();
         assert!(said.contains("x = 70 days") && said.contains("6575 to 32510 days"), "{said}");
         assert!(said.contains("70 years would be 25570 days"), "{said}");
-        assert_eq!(own.unusual(-5.0, Some(&"days".to_owned())).and_then(|found| found.meant), None);
+        assert_eq!(own.unusual(-5.0, Some("days")).and_then(|found| found.meant), None);
         // A column of which nobody knows that it is a time.
         assert!(own.unusual(70.0, None).is_some_and(|found| found.meant.is_none()));
         let age = ColumnReference { column: "o:age".into(), ..own.clone() };
