@@ -27,7 +27,7 @@ pub const NAMES: &[&str] = &{
     names
 };
 
-/// Presets that say no columns: those are for whoever has the table.
+/// Presets without columns: the user of the table names them.
 pub const OPEN: &[&str] = &["observations", "long"];
 
 /// The TOML text of a preset.

@@ -8,7 +8,7 @@ use coirl::resampling::Estimate;
 use coirl_cohort::agreement::{Difference, Foreseen, HazardBin, Standing};
 use coirl_cohort::rules::{Comparison, LogisticFit, Rule, Verdict};
 
-/// What is said of an agent first: whether it beats the best rule at foreseeing what was done, and then by its probabilities.
+/// The verdict on an agent: whether it beats the best rule at foreseeing what was done, and then by its probabilities.
 pub(crate) fn verdict(scored: &Scored) -> String {
     let overall = &scored.agreement.matching.overall;
     let sentence = |verdict: Verdict, told: &dyn Fn(&Comparison) -> String| {

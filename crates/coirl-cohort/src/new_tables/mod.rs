@@ -1,5 +1,5 @@
 //! New people in a fitted cohort: nothing is fitted again, their rows are coded with the levels, scaling and states of the training stays. How
-//! far a new table is from those is said beside whatever is concluded from it.
+//! far a new table is from those is reported beside every conclusion from it.
 
 mod apply;
 mod drift;

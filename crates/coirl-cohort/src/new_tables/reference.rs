@@ -251,7 +251,7 @@ impl Reference {
 }
 
 impl RowReference {
-    /// Of some stays. Points are far beyond the distance `far`, or beyond nearly all of their own where nothing is said.
+    /// Of some stays. Points are far beyond the distance `far`, or by default beyond nearly all of their own.
     pub(super) fn of(
         encoder: &Encoder,
         model: &Cmdp,
