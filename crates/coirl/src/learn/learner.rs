@@ -112,6 +112,11 @@ pub trait Learner: Sync {
         None
     }
 
+    /// Whether a run may end with this state by early stopping: not while the learner still chooses what it will fit.
+    fn may_stop(&self, _state: &Self::State) -> bool {
+        true
+    }
+
     /// Why the run ended, where the learner itself ended it.
     fn end_status(&self, _state: &Self::State) -> Status {
         Status::Finished

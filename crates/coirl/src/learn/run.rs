@@ -241,7 +241,8 @@ impl<'r, 'a, L: Learner, M: Clone + Serialize> Driver<'r, 'a, L, M> {
             return Ok(Some(Status::LossReached));
         }
         let watched = record.validation_loss.or(record.validation_accuracy.map(|accuracy| -accuracy));
-        let Some((most, loss)) = stop.patience.zip(watched) else {
+        let may_stop = self.learner.may_stop(&progress.state);
+        let Some((most, loss)) = stop.patience.zip(watched).filter(|_| may_stop) else {
             return Ok(None);
         };
         let patience = &mut progress.patience;

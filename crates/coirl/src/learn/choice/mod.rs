@@ -519,6 +519,10 @@ impl Learner for Choice {
         Ok(Some(sum / likelihood.decisions()))
     }
 
+    fn may_stop(&self, state: &State) -> bool {
+        state.fitted.is_some()
+    }
+
     fn end_status(&self, state: &State) -> Status {
         state.ended.unwrap_or(Status::Finished)
     }
