@@ -68,7 +68,7 @@ pub struct TableSpec {
     pub path: Option<PathBuf>,
     /// Column of the stay: one trajectory.
     pub stay: String,
-    /// Column of the patient; the stay itself where nothing is said and no candidate is there. Splits are by patient.
+    /// Column of the patient; by default the first candidate that the table has, else the stay itself. Splits are by patient.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patient: Option<String>,
     /// Columns that may be that of the patient, where `patient` is not given: the first of them that the table has is used.
@@ -191,7 +191,7 @@ pub struct StateSpec {
     /// A column with the numbers of states, 0, 1, 2, …, instead of measurements.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub column: Option<String>,
-    /// Number of states in that column; where nothing is said, one more than the largest of the training rows.
+    /// Number of states in that column; by default one more than the largest of the training rows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub number: Option<usize>,
     /// What replaces cells that were not measured.

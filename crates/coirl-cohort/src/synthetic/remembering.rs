@@ -33,7 +33,7 @@ const N_SUMS: usize = 3;
 /// A pair that was not met.
 const UNMET: u32 = u32::MAX;
 
-/// Where simulator states are assigned to, for a list of patients, by whoever knows the action of the step before.
+/// Where simulator states are assigned to, for a list of patients, for agents that know the action of the step before.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AssignmentAfter {
     /// By action before, and then by state.
